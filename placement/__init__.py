@@ -1,0 +1,46 @@
+"""Optimal placement of GPU jobs on clusters: a checked plan, its value, and a proven bound.
+
+>>> import placement as pl
+>>> snapshot = pl.load(pl.instances.path("fragmentation-two-nodes"))
+>>> plan = pl.solve(snapshot)
+>>> plan.value == plan.bound, pl.check(snapshot, plan)
+(True, [])
+"""
+
+from __future__ import annotations
+
+from placement import instances as instances
+from placement.check import Violation as Violation
+from placement.check import check as check
+from placement.engine import SOLVERS as SOLVERS
+from placement.engine import Update as Update
+from placement.engine import solve as solve
+from placement.errors import InputError as InputError
+from placement.errors import PlacementError as PlacementError
+from placement.errors import PlanError as PlanError
+from placement.errors import SnapshotError as SnapshotError
+from placement.errors import SolverError as SolverError
+from placement.errors import UnhonouredError as UnhonouredError
+from placement.errors import UsageError as UsageError
+from placement.plan import Plan as Plan
+from placement.planning import dump_plan as dump_plan
+from placement.planning import load_plan as load_plan
+from placement.snapshot import DomainLimit as DomainLimit
+from placement.snapshot import Gpu as Gpu
+from placement.snapshot import Job as Job
+from placement.snapshot import Node as Node
+from placement.snapshot import Policy as Policy
+from placement.snapshot import Requires as Requires
+from placement.snapshot import Running as Running
+from placement.snapshot import RunningTask as RunningTask
+from placement.snapshot import Snapshot as Snapshot
+from placement.snapshot import Taint as Taint
+from placement.snapshot import Task as Task
+from placement.snapshot import TaskGroup as TaskGroup
+from placement.snapshot import Toleration as Toleration
+from placement.snapshot.read import dumps as dumps
+from placement.snapshot.read import load as load
+from placement.snapshot.read import loads as loads
+from placement.version import VERSION as _VERSION
+
+__version__ = _VERSION

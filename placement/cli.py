@@ -1,0 +1,154 @@
+"""The command line: ``placement COMMAND ...``.
+
+Exit codes: 0, there is an answer; 1, the answer is no; 2, bad input or usage, and no output file; 3, the solver
+failed. What a machine reads goes to standard output alone, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from placement.commands import check, compare, generate, imports, schema, solve
+from placement.errors import InputError, PlacementError
+from placement.report.terminal import printable
+from placement.version import VERSION
+
+INPUT, FAILED, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 3, 130, 141, 143
+"""Exit codes for what ends a command early; the last three are a shell's for the signals."""
+
+USAGE_ERROR = cast(type[typer.BadParameter], typer.BadParameter.__base__)
+"""What the parser raises for any wrong command line; it has no public name of its own."""
+
+OPTIONS = {
+    "objectives": "--objective",
+    "solver": "--solver",
+    "time_limit": "--time-limit",
+    "gap": "--gap",
+    "seed": "--seed",
+    "without": "--without",
+}
+"""Arguments of the Python interface by the options that set them."""
+
+
+class Commands(TyperGroup):
+    """Runs a command and turns what it raises into one message and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command line."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # a name that the terminal's encoding lacks must not end the command
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra) or 0
+        except USAGE_ERROR as error:
+            code = _complain(error.format_message(), INPUT)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except InputError as error:
+            raise typer.Exit(_complain(_text(error), INPUT)) from None
+        except PlacementError as error:
+            raise typer.Exit(_complain(str(error), FAILED)) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(_complain("interrupted", INTERRUPTED)) from None
+        except BrokenPipeError:
+            _drop_output()
+            raise typer.Exit(BROKEN_PIPE) from None
+        except OSError as error:
+            _drop_output()
+            raise typer.Exit(_complain(str(error), INPUT)) from None
+        except (typer.Exit, typer.Abort, USAGE_ERROR):
+            raise
+        except Exception:
+            # not 1, which would read as an answer
+            traceback.print_exc()
+            raise typer.Exit(_complain("this is a bug in placement", FAILED)) from None
+
+
+def _text(error: InputError) -> str:
+    """Return the error's lines, arguments named as on the command line."""
+    text = str(error)
+    for problem in error.problems:
+        option = OPTIONS.get(problem.path)
+        if option and not error.source:
+            text = text.replace(str(problem), option + str(problem).removeprefix(problem.path))
+    return text
+
+
+def _complain(text: str, code: int) -> int:
+    for line in text.splitlines():
+        print(f"error: {printable(line)}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from flushing into a pipe that nobody reads, which would print a warning."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"placement {VERSION}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Optimal placement of GPU jobs on clusters: a checked plan, and a proven bound on any other."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(INPUT)
+
+
+app.command()(solve.solve)
+app.command()(check.check)
+app.command()(compare.compare)
+app.command()(schema.schema)
+app.command()(generate.generate)
+app.add_typer(imports.app, name="import")
+
+
+def main() -> None:
+    """Run the command line; the entry point of ``placement``."""
+    # by way of an exception, so that a solver's process is ended and no half-written file stays
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    app()

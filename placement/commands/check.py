@@ -1,0 +1,47 @@
+"""``placement check``: judge a plan, whoever made it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from placement.check import check as judge
+from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
+from placement.commands.options import Format, FormatOption, SnapshotArgument, WithoutOption
+from placement.planning import load_plan
+from placement.report.terminal import console, plain
+
+VIOLATED = 1
+"""Exit code of a plan with violations."""
+
+
+def check(
+    snapshot: SnapshotArgument,
+    plan: Annotated[str, typer.Argument(help="A plan file, or - for standard input.")],
+    without: WithoutOption = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """Judge PLAN against SNAPSHOT by code that knows nothing of how it was made.
+
+    The exit code is 0 if every rule holds and every value in the plan is what it says, and 1 otherwise.
+    """
+    refuse_two_standard_inputs(snapshot, plan)
+    cluster = read_snapshot(snapshot)
+    judged = load_plan(plan)
+    violations = judge(cluster, judged, without or None)
+    if format is Format.JSON:
+        found = [{"rule": v.rule, "path": v.path, "what": v.what} for v in violations]
+        Output(STANDARD).write(msgspec.json.encode({"valid": not found, "violations": found}) + b"\n")
+    else:
+        out = console()
+        for violation in violations:
+            out.print(plain(str(violation)), soft_wrap=True)
+        tasks = f"{len(judged.tasks):,} placed tasks"
+        if violations:
+            out.print(plain(f"not valid: {len(violations):,} violations in {tasks}", "bold"))
+        else:
+            out.print(plain(f"valid: {tasks}, every rule holds and every value is right", "bold"))
+    if violations:
+        raise typer.Exit(VIOLATED)

@@ -1,0 +1,113 @@
+"""Where input comes from and where output goes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from placement import instances
+from placement.errors import SnapshotError, UsageError
+from placement.names import nearest
+from placement.snapshot import Snapshot
+from placement.snapshot.read import load
+
+STANDARD = "-"
+"""Stands for standard input where a file is read, for standard output where one is written."""
+
+
+def read_snapshot(source: str) -> Snapshot:
+    """Read a snapshot from a file, from standard input for ``-``, or from the shipped instance of that name.
+
+    A file of that name goes before a shipped instance.
+    """
+    if source == STANDARD or os.path.lexists(source):
+        return load(source)
+    if source in instances.names():
+        return load(instances.path(source))
+    what = "there is no such file, and no shipped instance of that name"
+    raise SnapshotError.one(what, nearest(source, instances.names()), source=source)
+
+
+def refuse_two_standard_inputs(*sources: str) -> None:
+    """Raise if more than one input is to come from standard input."""
+    if sources.count(STANDARD) > 1:
+        raise UsageError.one("standard input can be read only once", "name a file for one of them")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A place for one document, found usable before the work that makes the document starts."""
+
+    target: str
+
+    @classmethod
+    def to(cls, target: str, inputs: Sequence[str] = ()) -> Output:
+        """Return the output for ``-`` or a path.
+
+        Raises
+        ------
+        UsageError
+            If nothing can be written there, or it is one of the inputs.
+        """
+        if target == STANDARD:
+            return cls(target)
+        folder = os.path.dirname(target) or os.curdir
+        if os.path.isdir(target) or target.endswith(os.sep):
+            raise UsageError.one(f"{target} is a directory", "name a file in it", path="--output")
+        if not os.path.isdir(folder):
+            raise UsageError.one(f"there is no directory {folder}", "make it first", path="--output")
+        for source in inputs:
+            if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
+                raise UsageError.one(f"{target} is the input", "name another file", path="--output")
+        real = os.path.realpath(target)
+        replaced = os.path.isfile(real) or not os.path.exists(real)
+        if replaced and not os.access(os.path.dirname(real), os.W_OK | os.X_OK):
+            raise UsageError.one(f"{folder} is not writable", "name a file elsewhere", path="--output")
+        return cls(target)
+
+    def write(self, document: bytes) -> None:
+        """Write the whole document, or nothing and raise."""
+        if self.target == STANDARD:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(document)
+            sys.stdout.buffer.flush()
+            return
+        try:
+            _replace(Path(os.path.realpath(self.target)), document)
+        except OSError as error:
+            what = f"{self.target} cannot be written ({error.strerror})"
+            raise UsageError.one(what, "nothing was written", path="--output") from None
+
+
+def _replace(path: Path, document: bytes) -> None:
+    """Write a file under another name and rename it, so that nobody ever sees half of it."""
+    mode = path.stat().st_mode if path.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):
+        # a pipe or a device is written to, never replaced
+        path.write_bytes(document)
+        return
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".placement-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(document)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, _default_mode() if mode is None else stat.S_IMODE(mode))
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _default_mode() -> int:
+    """Return the permissions a new file gets; `tempfile` makes private ones."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

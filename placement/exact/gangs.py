@@ -1,0 +1,157 @@
+"""From tasks to jobs: which jobs the placed tasks are, and what each copy of each group gets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from placement.exact import highs
+from placement.exact.arrays import program
+from placement.exact.layout import Layout
+from placement.gang import Branch, Leaf, is_flat
+from placement.instance import Assignment, Ints, JobClass
+from placement.models import pooled
+from placement.models.pooled_gangs import ChildCounts, Times
+from placement.models.pooled_objective import Target, coefficients
+from placement.models.pools import leaf_table, pooling
+
+Member = tuple[int, int]
+"""A job of a class, by its number among those that run, and a copy of a group within it."""
+
+
+def startable(layout: Layout, targets: Sequence[Target], seed: int) -> Ints:
+    """Return how many tasks of each leaf can be started with the placed tasks, best for the targets in order.
+
+    Parameters
+    ----------
+    layout : Layout
+    targets : sequence of Target
+    seed : int
+
+    Returns
+    -------
+    int array (T,)
+        By row of `leaf_table`.
+    """
+    instance = layout.instance
+    view = pooling(layout.state, [], elsewhere=layout.count)
+    held: dict[Target, int] = {}
+    started = np.zeros(len(view.leaves), dtype=np.int64)
+    for target in targets:
+        worth = coefficients(instance, view.leaves, target)
+        solved = highs.solve(program(pooled.build(view, [], {target: 1.0}, held)), seed=seed)
+        if solved.x is None:
+            break
+        started = np.round(solved.x[: len(started)]).astype(np.int64)
+        held[target] = int(worth @ started)
+    return started
+
+
+def named(layout: Layout, started: Ints, seed: int) -> Assignment:
+    """Return the assignment in which each leaf has so many tasks, taken from the placed ones.
+
+    Parameters
+    ----------
+    layout : Layout
+        With at least as many tasks of each shape as are started.
+    started : int array (T,)
+        By row of `leaf_table`.
+    seed : int
+    """
+    instance = layout.instance
+    spots: dict[int, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+    for node in range(instance.nodes - 1, -1, -1):
+        for shape, cards in layout.tasks[node]:
+            spots[shape].append((node, cards))
+    tasks: dict[int, dict[int, int]] = defaultdict(dict)
+    for (number, leaf, _, _, _), times in zip(leaf_table(instance).tolist(), started.tolist(), strict=True):
+        tasks[number][leaf] = times
+    running = {number: by_leaf for number, by_leaf in tasks.items() if any(by_leaf.values())}
+    counts = _nested_counts(layout, started, running, seed)
+    rows: list[tuple[int, int, int, int, tuple[int, ...]]] = []
+    for number, by_leaf in running.items():
+        job_class = instance.job_classes[number]
+        jobs = job_class.jobs.tolist()
+        for leaf, job, task in _dealt(job_class, by_leaf, counts.get(number)):
+            node, cards = spots[job_class.leaves[leaf].shape].pop()
+            rows.append((jobs[job], leaf, task, node, cards))
+    return Assignment.of(rows)
+
+
+def _dealt(
+    job_class: JobClass, tasks: Mapping[int, int], counts: tuple[int, Mapping[str, tuple[int, int]]] | None
+) -> list[tuple[int, int, int]]:
+    """Return (leaf, job, task) of every started task of a job class, job by job."""
+    root = job_class.root
+    if counts is None:
+        jobs = min(job_class.size, *(tasks[leaf.leaf] // leaf.minimum for leaf in job_class.leaves))
+        children = {leaf.path: (jobs, tasks[leaf.leaf]) for leaf in job_class.leaves}
+    else:
+        jobs, children = counts[0], dict(counts[1])
+    found: list[tuple[int, int, int]] = []
+    _deal(root, [(job, 0) for job in range(jobs)], children, found)
+    return sorted(found, key=lambda task: (task[1], task[0], task[2]))
+
+
+def _deal(
+    branch: Branch,
+    members: list[Member],
+    counts: Mapping[str, tuple[int, int]],
+    found: list[tuple[int, int, int]],
+) -> None:
+    """Give every child of a branch to as many of its running members as were counted, going round."""
+    turn = 0
+    for child in branch.children:
+        active, total = counts[child.path]
+        chosen = sorted(members[(turn + i) % len(members)] for i in range(active)) if members else []
+        turn += active
+        below: list[Member] = []
+        for i, (job, copy) in enumerate(chosen):
+            share = total // active + (i < total % active)
+            for one in range(copy * child.count, copy * child.count + share):
+                if isinstance(child, Leaf):
+                    found.append((child.leaf, job, one))
+                else:
+                    below.append((job, one))
+        if isinstance(child, Branch):
+            _deal(child, below, counts, found)
+
+
+def _nested_counts(
+    layout: Layout, started: Ints, running: Mapping[int, object], seed: int
+) -> dict[int, tuple[int, dict[str, tuple[int, int]]]]:
+    """Return running jobs, and active and running members of every group, of the job classes that are not flat."""
+    instance = layout.instance
+    nested = [number for number in running if not is_flat(instance.job_classes[number].root)]
+    if not nested:
+        return {}
+    shapes = np.zeros(0, dtype=np.int64)
+    view = pooling(layout.state, [], elsewhere=layout.count, shapes=shapes, started=started, classes=nested)
+    model = pooled.build(view, [], {})
+    solved = highs.solve(program(model), seed=seed)
+    if solved.x is None:
+        raise RuntimeError("the counts of a gang cannot be dealt out")
+    from placement.exact.arrays import load_solution
+
+    load_solution(model, solved.x)
+    return {
+        number: (_amount(jobs), {path: _pair(child) for path, child in children.items()})
+        for number, (jobs, children) in model.gang_counts.items()
+    }
+
+
+def _amount(times: Times) -> int:
+    return int(times.factor * round(times.variable.value))
+
+
+def _pair(child: ChildCounts) -> tuple[int, int]:
+    return _amount(child.active), _amount(child.members)
+
+
+def surplus(layout: Layout, started: Ints) -> Ints:
+    """Return how many tasks of each shape are placed beyond those started."""
+    instance = layout.instance
+    used = np.bincount(leaf_table(instance)[:, 2], started, minlength=len(instance.shapes)).astype(np.int64)
+    return layout.count - used

@@ -1,0 +1,260 @@
+"""The pooled master: bounds by column generation, and whole counts that guide the places."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placement.exact import highs
+from placement.exact.arrays import Floats, Program, program
+from placement.exact.patterns import Pricer, of_one_type
+from placement.instance import Ints
+from placement.models import pooled
+from placement.models.pooled_cards import row_numbers
+from placement.models.pooled_linear import power_of_two
+from placement.models.pooled_objective import Target, coefficients
+from placement.models.pools import Pattern, Pooling
+from placement.solver import Limits
+
+STEPS = ((0.85, 2e-3), (0.93, 1e-2))
+"""Price of filling a pool beyond these levels, in average cards of the most important objective."""
+
+
+@dataclass(slots=True)
+class Timing:
+    """Wall seconds by activity."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, activity: str, seconds: float) -> None:
+        """Add time to an activity."""
+        self.seconds[activity] = self.seconds.get(activity, 0.0) + seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Whole counts of the pooled model.
+
+    Attributes
+    ----------
+    room : int array (P,)
+        Tasks by pair of the view.
+    started : int array (T,)
+        Started tasks by leaf of the view.
+    cards : list of (Pattern, int)
+        Cards by pattern, those with none left out.
+    bound : float, optional
+        No counts over the model's patterns are better in its objective.
+    complete : bool
+        Whether the search ended by itself or by its limit on nodes, not by the clock.
+    """
+
+    room: Ints
+    started: Ints
+    cards: list[tuple[Pattern, int]]
+    bound: float | None
+    complete: bool
+
+
+class Master:
+    """One pooling with its patterns; they are kept from one objective to the next."""
+
+    def __init__(self, view: Pooling, seed: int, timing: Timing) -> None:
+        self.view = view
+        self.patterns: list[Pattern] = of_one_type(view)
+        self._known = set(self.patterns)
+        self._pricer = Pricer(view)
+        self._seed = seed
+        self._timing = timing
+
+    # --- bounds --------------------------------------------------------------------------------------------------
+
+    def bounds(self, target: Target, held: Mapping[Target, int], limits: Limits) -> Iterator[int]:
+        """Yield ever better bounds on an objective, in units of the instance; patterns are added on the way.
+
+        Parameters
+        ----------
+        target : Target
+        held : mapping of target to int
+            Values that must be kept.
+        limits : Limits
+            The loop ends at the deadline, and when no pattern is missing.
+        """
+        scale = power_of_two(coefficients(self.view.instance, self.view.leaves, target).tolist())
+        relaxation = self._relaxation({target: scale}, held)
+        best = math.inf
+        while limits.left > 0:
+            solved = relaxation.solve(limits.left)
+            if solved is None:
+                return
+            value, bound, missing = solved
+            if math.floor(bound / scale) < best:
+                best = math.floor(bound / scale)
+                yield int(best)
+            if not missing or math.floor(value / scale + 1e-6) >= best:
+                return
+            relaxation.add(missing)
+
+    def _relaxation(self, weights: Mapping[Target, float], held: Mapping[Target, int]) -> _Relaxation:
+        return _Relaxation(self, self._program(weights, held, ()))
+
+    def _program(
+        self,
+        weights: Mapping[Target, float],
+        held: Mapping[Target, int],
+        steps: tuple[tuple[float, float], ...],
+    ) -> Program:
+        began = time.perf_counter()
+        model = pooled.build(self.view, self.patterns, weights, held, steps)
+        built = time.perf_counter()
+        arrays = program(model)
+        self._timing.add("build", built - began)
+        self._timing.add("handover", time.perf_counter() - built)
+        return arrays
+
+    def missing(self, prices: list[Floats], charged: Floats) -> tuple[list[Pattern], Floats]:
+        """Return patterns worth more than their card is charged, and each card's true price.
+
+        Parameters
+        ----------
+        prices : list of float arrays
+            For each pool, the price of a part of each slot type.
+        charged : float array
+            Price of a card of each group, pool by pool.
+        """
+        _, first = row_numbers(self.view)
+        true_price = np.zeros(first[-1])
+        found: list[Pattern] = []
+        for pattern, value in self._pricer.price(prices):
+            row = first[pattern.pool] + pattern.group
+            true_price[row] = value
+            if value > charged[row] + 1e-9 * max(1.0, value):
+                found += [p for p in self._likewise(pattern) if self._take(p)]
+        return found, true_price
+
+    def _take(self, pattern: Pattern) -> bool:
+        if pattern in self._known or not any(pattern.parts):
+            return False
+        self._known.add(pattern)
+        self.patterns.append(pattern)
+        return True
+
+    def _likewise(self, pattern: Pattern) -> Iterator[Pattern]:
+        """Yield a pattern, and what it comes to in other pools with equal cards, where it is likely wanted too."""
+        yield pattern
+        if len(self.view.pools) > 32:
+            return
+        source = self.view.pools[pattern.pool]
+        room = (source.groups[pattern.group].units, source.groups[pattern.group].memory)
+        parts = {(s.units, s.memory): n for s, n in zip(source.slots, pattern.parts, strict=True) if n}
+        for k, pool in enumerate(self.view.pools):
+            for c, group in enumerate(pool.groups):
+                if k != pattern.pool and (group.units, group.memory) == room:
+                    left = dict(parts)
+                    same = tuple(left.pop((s.units, s.memory), 0) if c in s.groups else 0 for s in pool.slots)
+                    yield Pattern(k, c, same)
+
+    # --- whole counts --------------------------------------------------------------------------------------------
+
+    def counts(
+        self,
+        weights: Mapping[Target, float],
+        held: Mapping[Target, int],
+        *,
+        limits: Limits,
+        gap: float,
+        nodes: int,
+        steps: tuple[tuple[float, float], ...] = STEPS,
+    ) -> Counts | None:
+        """Return whole counts over the patterns known so far, or None if the solver found none in time."""
+        arrays = self._program(weights, held, steps)
+        solved = highs.solve(
+            arrays, gap=gap, nodes=min(nodes, limits.nodes or nodes), time_limit=limits.left, seed=self._seed
+        )
+        self._timing.add("solve", solved.seconds)
+        self._timing.add("handover", solved.handover)
+        if solved.x is None:
+            return None
+        return self._counts(solved)
+
+    def _counts(self, solved: highs.Solved) -> Counts:
+        assert solved.x is not None
+        pairs, leaves = len(self.view.shape), len(self.view.leaves)
+        x = np.round(solved.x[: pairs + leaves + len(self.patterns)]).astype(np.int64)
+        used = x[pairs + leaves :]
+        return Counts(
+            room=x[:pairs],
+            started=x[pairs : pairs + leaves],
+            cards=[(self.patterns[i], int(used[i])) for i in np.flatnonzero(used)],
+            bound=solved.bound,
+            complete=solved.why is not highs.Why.TIME,
+        )
+
+
+class _Relaxation:
+    """The linear relaxation of a master in the solver, while patterns are added."""
+
+    def __init__(self, master: Master, arrays: Program) -> None:
+        self._master = master
+        began = time.perf_counter()
+        self._session = highs.Session(arrays, seed=master._seed)
+        master._timing.add("handover", time.perf_counter() - began)
+        view = master.view
+        self._first_slot, self._first_card = row_numbers(view)
+        # rows stand in the order of the families: links, slots, cards, …; empty rows are skipped
+        names = {arrays.rows(row): row for row in range(arrays.size[0])}
+        self._slot_row = [names.get(f"slots[{i}]", -1) for i in range(self._first_slot[-1])]
+        self._card_row = [names.get(f"cards[{i}]", -1) for i in range(self._first_card[-1])]
+        self._others = len(arrays.cost) - len(master.patterns)
+        self._base = np.ones(len(arrays.cost), dtype=np.bool_)
+
+    def solve(self, time_limit: float) -> tuple[float, float, list[Pattern]] | None:
+        """Return the value over the present patterns, a bound over all of them, and patterns that are missing."""
+        solved = self._session.solve(time_limit=time_limit)
+        self._master._timing.add("solve", solved.seconds)
+        if solved.row_duals is None or solved.objective is None:
+            return None
+        began = time.perf_counter()
+        duals = np.maximum(solved.row_duals, 0.0)
+        slot_price = self._at(duals, self._slot_row)
+        prices = [
+            slot_price[self._first_slot[k] : self._first_slot[k + 1]] for k in range(len(self._master.view.pools))
+        ]
+        missing, true_price = self._master.missing(prices, self._at(duals, self._card_row))
+        # with every card at its true price no pattern, known or not, has anything to add to the bound
+        for row, price in zip(self._card_row, true_price.tolist(), strict=True):
+            if row >= 0:
+                duals[row] = price * (1 + 1e-12)
+        bound = highs.safe_lp_bound(self._session.program, duals)
+        self._master._timing.add("price", time.perf_counter() - began)
+        return solved.objective, math.inf if bound is None else bound, missing
+
+    @staticmethod
+    def _at(duals: Floats, rows: list[int]) -> Floats:
+        index = np.array(rows, dtype=np.int64)
+        return np.where(index >= 0, duals[index], 0.0) if len(index) else np.zeros(0)
+
+    def add(self, patterns: list[Pattern]) -> None:
+        """Add the columns of new patterns."""
+        start, index, value, upper = [0], [], [], []
+        for pattern in patterns:
+            index.append(self._card_row[self._first_card[pattern.pool] + pattern.group])
+            value.append(1.0)
+            for slot, parts in enumerate(pattern.parts):
+                if parts:
+                    index.append(self._slot_row[self._first_slot[pattern.pool] + slot])
+                    value.append(-float(parts))
+            upper.append(float(self._master.view.pools[pattern.pool].groups[pattern.group].count))
+            start.append(len(index))
+        self._session.add_columns(
+            cost=np.zeros(len(patterns)),
+            lower=np.zeros(len(patterns)),
+            upper=np.array(upper),
+            start=np.array(start, dtype=np.int32),
+            index=np.array(index, dtype=np.int32),
+            value=np.array(value),
+        )

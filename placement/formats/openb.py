@@ -1,0 +1,154 @@
+"""Reader of the openb trace: Alibaba's cluster-trace-gpu-v2023 as prepared for FGD (Weng et al., ATC'23).
+
+Two CSV files, plain or gzipped. Nodes: ``sn, cpu_milli, memory_mib, gpu, model``. Pods: ``name, cpu_milli, memory_mib,
+num_gpu, gpu_milli`` and optionally ``gpu_spec`` (``A|B`` = card models allowed) and ``creation_time``. The files are in
+``data/csv`` of hkust-adsl/kubernetes-scheduler-simulator (Apache-2.0).
+
+Not read, because a snapshot has no place for it: ``qos``, ``pod_phase``, ``deletion_time`` and ``scheduled_time``.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from placement.errors import InputError
+from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
+
+T = TypeVar("T", Node, Job)
+
+_NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+_POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+
+
+def read(nodes: str | Path, pods: str | Path) -> Snapshot:
+    """Return the snapshot of a node list and a pod list; every pod is a pending job of one task.
+
+    Parameters
+    ----------
+    nodes, pods : str or Path
+        The two files; names that end in ``.gz`` are unpacked.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, lacks a column, or has a field that is no whole number of 0 or more.
+    """
+    return Snapshot(
+        description=f"openb trace: {Path(nodes).name}, {Path(pods).name}",
+        source="https://github.com/hkust-adsl/kubernetes-scheduler-simulator",
+        licence="Apache-2.0",
+        nodes=tuple(_node(row) for row in _rows(nodes, _NODE_COLUMNS)),
+        jobs=tuple(_job(row) for row in _rows(pods, _POD_COLUMNS)),
+    )
+
+
+def kinds(snapshot: Snapshot) -> Snapshot:
+    """Return a trace's snapshot with equal nodes and equal pods counted: the same problem, without names and times.
+
+    Kinds come in the order in which the trace first shows them.
+    """
+    nodes: dict[bytes, Node] = {}
+    for node in snapshot.nodes:
+        _count(nodes, msgspec.structs.replace(node, name=f"node-{len(nodes):02}"))
+    jobs: dict[bytes, Job] = {}
+    for job in snapshot.jobs:
+        _count(jobs, msgspec.structs.replace(job, name=f"pod-{len(jobs):03}", submit_time=None))
+    return msgspec.structs.replace(snapshot, nodes=tuple(nodes.values()), jobs=tuple(jobs.values()))
+
+
+def _count(found: dict[bytes, T], item: T) -> None:
+    key = msgspec.json.encode(msgspec.structs.replace(item, name="", count=1))
+    known = found.setdefault(key, msgspec.structs.replace(item, count=0))
+    found[key] = msgspec.structs.replace(known, count=known.count + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of a file, with its place for messages."""
+
+    source: str
+    line: int
+    fields: dict[str, str]
+
+    def number(self, column: str) -> int:
+        text = self.fields[column]
+        if not (text.isascii() and text.isdigit()):
+            raise InputError.one(
+                f"{text[:40]!r} is not a whole number of 0 or more",
+                "correct the field",
+                path=f"line {self.line}, column {column}",
+                source=self.source,
+            )
+        return int(text)
+
+
+def _rows(path: str | Path, columns: Iterable[str]) -> Iterator[_Row]:
+    source = str(path)
+    opened = gzip.open if source.endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            missing = [column for column in columns if column not in (reader.fieldnames or ())]
+            if missing:
+                raise InputError.one(
+                    f"column {missing[0]} is missing",
+                    f"the columns are {', '.join(columns)}",
+                    path="line 1",
+                    source=source,
+                )
+            for fields in reader:
+                if None in fields or None in fields.values():
+                    raise InputError.one(
+                        "the row is longer or shorter than the header",
+                        "correct the row",
+                        path=f"line {reader.line_num}",
+                        source=source,
+                    )
+                yield _Row(source, reader.line_num, fields)
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError.one(f"cannot be read: {error}", "give a CSV file of the trace", source=source) from error
+
+
+def _node(row: _Row) -> Node:
+    cards = row.number("gpu")
+    return Node(
+        name=row.fields["sn"],
+        cpu=_cores(row.number("cpu_milli")),
+        memory=f"{row.number('memory_mib')}Mi",
+        gpus=(Gpu(model=row.fields["model"], count=cards),) if cards else (),
+    )
+
+
+def _job(row: _Row) -> Job:
+    cards, milli = row.number("num_gpu"), row.number("gpu_milli")
+    if cards and not 0 < milli <= 1000:
+        raise InputError.one(
+            f"{milli} is no share of a card",
+            "give 1 to 1000",
+            path=f"line {row.line}, column gpu_milli",
+            source=row.source,
+        )
+    models = [model for model in row.fields.get("gpu_spec", "").split("|") if model]
+    task = Task(
+        gpus=cards,
+        gpu_share=f"{milli}m" if cards and milli < 1000 else None,
+        cpu=_cores(row.number("cpu_milli")),
+        memory=f"{row.number('memory_mib')}Mi",
+        gpu_models=tuple(models) if cards else (),
+    )
+    return Job(
+        name=row.fields["name"],
+        submit_time=float(row.number("creation_time")) if row.fields.get("creation_time") else None,
+        groups=(TaskGroup(name="pod", task=task),),
+    )
+
+
+def _cores(milli: int) -> int | str:
+    return f"{milli}m" if milli % 1000 else milli // 1000

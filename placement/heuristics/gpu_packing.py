@@ -1,0 +1,44 @@
+"""GPU packing: a shared card first, then a free card of a used node, then a free node."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from placement.heuristics.rule import MOST, Rule
+from placement.instance import Ints
+
+
+class GpuPacking(Rule):
+    """Keep free cards free, and free nodes free even more.
+
+    The cards a task would take are the tightest ones. With percentages of a card rounded down,
+
+    - only cards in use: ``100 - (free percent on them) // 10``, at least 50;
+    - some free card, on a node whose cards are not all free: ``50 - (free cards taken)``, at least 33;
+    - a node whose cards are all free: ``33 - (cards of the node)``, at least the number of cards;
+    - a task without cards: 0 everywhere, so the tie rule decides.
+
+    Source: ``gpu_packing_score.go`` of the simulator of FGD (Weng et al., ATC'23).
+    """
+
+    name: ClassVar[str] = "gpu-packing"
+
+    def scores(self, shape: int, slots: Ints) -> Ints:
+        """Return the score above."""
+        task = self.shapes[shape]
+        if not task.gpus:
+            return np.zeros(len(slots), dtype=np.int64)
+        state, whole = self.pool.state, self.card_units
+        usable = state.usable(shape, slots)
+        taken = np.sort(np.where(usable, state.units[slots], whole + 1), axis=1)[:, : task.gpus]
+        free_taken = (taken == whole).sum(axis=1)
+        percent = (taken * 100 // whole).sum(axis=1)
+        used_node = np.where(
+            free_taken > 0, np.maximum(MOST // 2 - free_taken, MOST // 3), np.maximum(MOST - percent // 10, MOST // 2)
+        )
+        healthy = self.healthy[state.kind[slots]]
+        free = (healthy & (state.units[slots] == whole)).sum(axis=1)
+        score: Ints = np.where(free == healthy.sum(axis=1), np.maximum(MOST // 3 - free, free), used_node)
+        return score

@@ -1,0 +1,345 @@
+"""Which rule honours which field of a snapshot; a field that none honours yet is refused, never ignored.
+
+The table says of every field which rule looks at it. A rule that starts to honour a field writes its name here, and
+from then on the field is accepted. Fields that stand for a set of records (``nodes.zones``) may have one line for
+all that is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+
+from placement.errors import Problem, UnhonouredError, UsageError
+from placement.snapshot import Snapshot
+from placement.snapshot.read import remember
+from placement.snapshot.report import names, nearest, show
+from placement.snapshot.structure import hints_of, records_of
+
+RULES: Mapping[str, str | None] = MappingProxyType(
+    {
+        # for people, and for telling things apart
+        "description": "text",
+        "source": "text",
+        "licence": "text",
+        "time": "identity",
+        "topology": "limits",
+        # the cluster
+        "nodes.name": "identity",
+        "nodes.count": "identity",
+        "nodes.position": "limits",
+        "nodes.labels": "node_selector",
+        "nodes.taints.key": "taints",
+        "nodes.taints.value": "taints",
+        "nodes.taints.effect": "taints",
+        "nodes.cordoned": "cordon",
+        "nodes.cpu": "capacity",
+        "nodes.memory": "capacity",
+        "nodes.pods": "capacity",
+        "nodes.extended": "capacity",
+        "nodes.driver": "software",
+        "nodes.cuda": "software",
+        "nodes.cgroup": None,
+        "nodes.failure_rate": None,
+        "nodes.gpus.model": "gpu_models",
+        "nodes.gpus.count": "shares",
+        "nodes.gpus.memory": "device_memory",
+        "nodes.gpus.compute_capability": "compute_capability",
+        "nodes.gpus.health": "health",
+        "nodes.gpus.sharing": "sharing",
+        "nodes.gpus.mig_enabled": None,
+        "nodes.gpus.mig_layout": None,
+        "nodes.zones": None,
+        "nodes.links": None,
+        "nodes.nvlink_domain": None,
+        "limits.level": "limits",
+        "limits.domain": "limits",
+        "limits.gpus": "limits",
+        "limits.cpu": "limits",
+        "limits.memory": "limits",
+        "limits.extended": "limits",
+        "reservations": None,
+        # the work
+        "jobs.name": "identity",
+        "jobs.count": "identity",
+        "jobs.queue": None,
+        "jobs.tenant": None,
+        "jobs.priority": "value",
+        "jobs.weight": "value",
+        "jobs.value": "value",
+        "jobs.submit_time": "arrival",
+        "jobs.duration": None,
+        "jobs.checkpoint_interval": None,
+        "jobs.restart_seconds": None,
+        "jobs.preemptible": None,
+        "jobs.minimum_run_seconds": None,
+        "jobs.deadline": None,
+        "jobs.after": None,
+        "jobs.requires.driver": "software",
+        "jobs.requires.cuda": "software",
+        "jobs.requires.compute_capability": "compute_capability",
+        "jobs.groups.name": "identity",
+        "jobs.groups.count": "gang",
+        "jobs.groups.min_count": "gang",
+        "jobs.groups.task.gpus": "shares",
+        "jobs.groups.task.gpu_share": "shares",
+        "jobs.groups.task.mig_profile": None,
+        "jobs.groups.task.gpu_memory": "device_memory",
+        "jobs.groups.task.cpu": "capacity",
+        "jobs.groups.task.memory": "capacity",
+        "jobs.groups.task.nics": None,
+        "jobs.groups.task.extended": "capacity",
+        "jobs.groups.task.gpu_models": "gpu_models",
+        "jobs.groups.task.node_selector": "node_selector",
+        "jobs.groups.task.tolerations.key": "taints",
+        "jobs.groups.task.tolerations.operator": "taints",
+        "jobs.groups.task.tolerations.value": "taints",
+        "jobs.groups.task.tolerations.effect": "taints",
+        "jobs.groups.task.numa": None,
+        "jobs.groups.task.isolation": None,
+        "jobs.groups.groups": "gang",
+        "jobs.groups.min_groups": "gang",
+        "jobs.groups.topology": None,
+        "jobs.affinity": None,
+        "jobs.data": None,
+        "jobs.running.tasks.group": "running",
+        "jobs.running.tasks.index": "running",
+        "jobs.running.tasks.node": "running",
+        "jobs.running.tasks.gpus": "running",
+        "jobs.running.tasks.zone": None,
+        "jobs.running.tasks.nics": None,
+        "jobs.running.tasks.mig_starts": None,
+        "jobs.running.since": None,
+        "jobs.running.work_done": None,
+        "jobs.running.last_checkpoint": None,
+        "jobs.running.restarts": None,
+        # what to aim for
+        "queues": None,
+        "policy.objectives": "objectives",
+        "policy.max_moves": None,
+        "policy.max_preemptions": None,
+    }
+)
+"""Rule that honours a field, or None; ``"identity"`` for names and counts, ``"text"`` for what people read."""
+
+ONLY: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "nodes.gpus.sharing": frozenset({"shared", "exclusive"}),
+        "policy.objectives": frozenset({"value", "tasks", "fragmentation", "whole_nodes", "nodes"}),
+    }
+)
+"""Values that are honoured, of fields of which not every value is."""
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+
+def removable() -> tuple[str, ...]:
+    """Return the fields that `without` may name: those of which something is not honoured."""
+    return tuple(path for path, rule in RULES.items() if rule is None or path in ONLY)
+
+
+def refuse_unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapshot:
+    """Return the snapshot when every field it uses is honoured; refuse it otherwise.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        A verified one.
+    without : sequence of str
+        Fields to solve as if they were absent, such as ``"nodes.zones"``; only such as are not honoured.
+
+    Returns
+    -------
+    Snapshot
+        With the fields `without` names at their defaults.
+
+    Raises
+    ------
+    UnhonouredError
+        If a field is used that no rule honours; each such field is named once.
+    UsageError
+        If `without` names a field that is honoured or does not exist.
+    """
+    _refuse_names(without)
+    spec = _spec(Snapshot)
+    uses: dict[str, _Use] = {}
+    _look(snapshot, spec, (), frozenset(without), uses)
+    if uses:
+        order = list(RULES)
+        raise UnhonouredError([_problem(path, uses[path]) for path in sorted(uses, key=order.index)])
+    if not without:
+        return snapshot
+    reduced = _reset(snapshot, spec, frozenset(without))
+    if reduced is not snapshot:
+        remember(reduced)
+    return reduced
+
+
+def _refuse_names(without: Iterable[str]) -> None:
+    possible = removable()
+    problems = []
+    for path in without:
+        if path in RULES and path not in possible:
+            what = f"the rule {show(RULES[path])} honours {path}, so leaving it out would change the problem"
+            problems.append(Problem("without", what, "name fields that no rule honours"))
+        elif path not in possible:
+            what = f"there is no field {show(path)} that no rule honours"
+            similar = nearest(path, possible)
+            problems.append(Problem("without", what, f"did you mean {show(similar)}?" if similar else "see the list"))
+    if problems:
+        raise UsageError([*problems, Problem("without", f"possible are {', '.join(possible)}", "")])
+
+
+# --- the table as a tree of records --------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Spec:
+    """What to look at in one kind of record.
+
+    Attributes
+    ----------
+    refused : tuple of (str, str, object)
+        Name, path and default of the fields that no rule honours.
+    partly : tuple of (str, str, frozenset)
+        Name, path and honoured values of fields of which some values are.
+    below : tuple of (str, _Spec)
+        Fields that hold records worth looking at.
+    """
+
+    refused: tuple[tuple[str, str, Any], ...] = ()
+    partly: tuple[tuple[str, str, frozenset[str]], ...] = ()
+    below: tuple[tuple[str, _Spec], ...] = ()
+    get: Callable[[Any], Any] = field(default=lambda _: None)
+    absent: Any = None
+
+
+@cache
+def _spec(record: Any, prefix: str = "") -> _Spec:
+    return _build(record, prefix, {})
+
+
+def _build(record: type[msgspec.Struct], prefix: str, above: dict[type, _Spec]) -> _Spec:
+    spec = _Spec()
+    within = {**above, record: spec}
+    refused, partly, below = [], [], []
+    for info in msgspec.structs.fields(record):
+        path = prefix + info.name
+        records = records_of(hints_of(record)[info.name])
+        if path in ONLY:
+            partly.append((info.name, path, ONLY[path]))
+        elif RULES.get(path, "") is None:
+            default = info.default if info.default_factory is msgspec.NODEFAULT else info.default_factory()
+            refused.append((info.name, path, default))
+        elif records:
+            part = records[0]
+            below.append((info.name, within[part] if part in within else _build(part, f"{path}.", within)))
+    spec.refused, spec.partly = tuple(refused), tuple(partly)
+    spec.below = tuple(
+        (name, part) for name, part in below if part is spec or part.refused or part.partly or part.below
+    )
+    if refused:
+        spec.get = attrgetter(*(name for name, _, _ in refused))
+        defaults = tuple(default for _, _, default in refused)
+        spec.absent = defaults if len(defaults) > 1 else defaults[0]
+    return spec
+
+
+# --- looking -------------------------------------------------------------------------------------------------
+
+_Where = tuple[Any, ...]
+"""Way to a value, as (way to the record it is in, name, index); made into text only where something is wrong."""
+
+
+@dataclass(slots=True)
+class _Use:
+    """Uses of a field that is not honoured: where the first one is, which values, how many."""
+
+    first: str
+    values: dict[str, None] = field(default_factory=dict)
+    count: int = 0
+
+
+def _look(value: Any, spec: _Spec, where: _Where, without: frozenset[str], uses: dict[str, _Use]) -> None:
+    if spec.get(value) != spec.absent:
+        for name, path, default in spec.refused:
+            if path not in without and getattr(value, name) != default:
+                _note(uses, path, where, name)
+    for name, path, honoured in spec.partly:
+        if path not in without:
+            for index, option in _values(getattr(value, name)):
+                if option not in honoured:
+                    _note(uses, path, where, name, index).values[option] = None
+    for name, part in spec.below:
+        inside = getattr(value, name)
+        if isinstance(inside, tuple):
+            for index, item in enumerate(inside):
+                _look(item, part, (where, name, index), without, uses)
+        elif inside is not None:
+            _look(inside, part, (where, name, None), without, uses)
+
+
+def _values(value: str | tuple[str, ...]) -> Iterator[tuple[int | None, str]]:
+    if isinstance(value, str):
+        yield None, value
+    else:
+        yield from enumerate(value)
+
+
+def _note(uses: dict[str, _Use], path: str, where: _Where, name: str, index: int | None = None) -> _Use:
+    if path not in uses:
+        uses[path] = _Use(_path((where, name, index)))
+    uses[path].count += 1
+    return uses[path]
+
+
+def _path(where: _Where) -> str:
+    if not where:
+        return ""
+    above, name, index = where
+    start = _path(above)
+    return f"{start}.{name}"[0 if start else 1 :] + ("" if index is None else f"[{index}]")
+
+
+def _problem(path: str, use: _Use) -> Problem:
+    what = f"no rule honours {path} yet"
+    if path in ONLY:
+        what = f"no rule honours {path} {names(use.values)} yet (it does {names(sorted(ONLY[path]))})"
+    more = f", which is used {use.count} times" if use.count > 1 else ""
+    return Problem(use.first, what + more, f"remove it, or solve as if it were absent with --without {path}")
+
+
+# --- leaving out ---------------------------------------------------------------------------------------------
+
+
+def _reset(value: Record, spec: _Spec, without: frozenset[str]) -> Record:
+    """Return an equal record but for the fields `without` names; the same one where nothing changes."""
+    changed: dict[str, Any] = {name: default for name, path, default in spec.refused if path in without}
+    changed = {name: default for name, default in changed.items() if getattr(value, name) != default}
+    for name, path, honoured in spec.partly:
+        if path in without and any(option not in honoured for _, option in _values(getattr(value, name))):
+            changed[name] = _kept(value, name, honoured)
+    for name, part in spec.below:
+        inside = getattr(value, name)
+        if isinstance(inside, tuple):
+            items = tuple(_reset(item, part, without) for item in inside)
+            if any(new is not old for new, old in zip(items, inside, strict=True)):
+                changed[name] = items
+        elif inside is not None and (item := _reset(inside, part, without)) is not inside:
+            changed[name] = item
+    return msgspec.structs.replace(value, **changed) if changed else value
+
+
+def _kept(value: msgspec.Struct, name: str, honoured: frozenset[str]) -> Any:
+    """Return what is left of a field without the values that are not honoured: its default where nothing is."""
+    default = next(info.default for info in msgspec.structs.fields(value) if info.name == name)
+    given = getattr(value, name)
+    if isinstance(given, str):
+        return default
+    return tuple(option for option in given if option in honoured) or default

@@ -1,0 +1,286 @@
+"""The instance: a snapshot compiled once to integers and classes.
+
+Everything a model or a heuristic needs is here, and all of it is whole numbers. Each resource has a unit of its
+own, the greatest common divisor of everything asked of it, so requests are exact and rounding a capacity down
+to a multiple loses nothing: a bound on the instance is a bound on the snapshot. Nodes that no task can tell
+apart form a node class, tasks that no node can tell apart a shape, jobs with equal gangs and worth a job class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from placement.gang import Branch, Leaf
+from placement.snapshot import Snapshot
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+GPU = -1
+"""Resource index that stands for card units in a `LimitRow`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardKind:
+    """Cards that no task can tell apart when they are free.
+
+    Attributes
+    ----------
+    model : str
+    memory : int
+        Device memory, in the instance's device-memory unit; more than all demand where the snapshot gives no limit.
+    healthy : bool
+    """
+
+    model: str
+    memory: int
+    healthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """Nodes that no task can tell apart now.
+
+    Attributes
+    ----------
+    nodes : int array
+        Indices of its nodes, ascending.
+    free : tuple of int
+        Free amount per resource.
+    cards : tuple of (int, int, int)
+        (kind, free units, free device memory) of each card, in canonical order. A card without running work has
+        `Instance.card_units` free units.
+    in_use : bool
+        Whether running work is on the node.
+    limits : tuple of int
+        Indices of the limit rows the node counts in.
+    """
+
+    nodes: Ints
+    free: tuple[int, ...]
+    cards: tuple[tuple[int, int, int], ...]
+    in_use: bool
+    limits: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Tasks that no node can tell apart.
+
+    Attributes
+    ----------
+    gpus : int
+        Distinct cards.
+    units : int
+        Units taken of each card; `Instance.card_units` for a whole card.
+    memory : int
+        Device memory needed on each card.
+    demand : tuple of int
+        Amount per resource.
+    """
+
+    gpus: int
+    units: int
+    memory: int
+    demand: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobClass:
+    """Pending jobs with equal gangs, worth and priority.
+
+    Attributes
+    ----------
+    jobs : int array
+        Indices of its jobs, ascending.
+    priority : int
+    root : Branch
+        The gang.
+    leaves : tuple of Leaf
+        Its leaves by index; `Leaf.value` is in `Instance.value_unit`.
+    """
+
+    jobs: Ints
+    priority: int
+    root: Branch
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """What is left of a cap on one resource in one domain.
+
+    Attributes
+    ----------
+    path : str
+        Where the snapshot states it.
+    level, domain : str
+    resource : int
+        Index of the resource, or `GPU` for card units.
+    capacity : int
+        Amount that new tasks may still take.
+    """
+
+    path: str
+    level: str
+    domain: str
+    resource: int
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A compiled snapshot.
+
+    Shapes of arrays use N nodes, K node classes, J pending jobs, S shapes, C card kinds, R resources.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        What it was compiled from, after `without` was applied.
+    resources : tuple of str
+        Names of the R resources (``"cpu"``, ``"memory"``, ``"pods"``, ``"extended:…"``).
+    resource_units : tuple of Fraction
+        One count of each resource, in base units (cores, bytes, …).
+    card_units : int
+        Units of a whole card.
+    memory_unit : Fraction
+        One count of device memory, in bytes.
+    value_unit : Fraction
+        One count of value.
+    exact : bool
+        False when numbers had to be rounded to fit 64 bits (requests up, capacities down): plans stay valid, but no
+        bound may be claimed.
+    node_spec, node_copy : int arrays (N,)
+        Entry of `snapshot.nodes` and number within it.
+    node_class : int array (N,)
+    node_cards : dict of int to tuple of int
+        Device index of each card in canonical order, for nodes where it is not 0, 1, 2, …
+    job_spec, job_copy : int arrays (J,)
+        Entry of `snapshot.jobs` and number within it, for pending jobs.
+    job_class : int array (J,)
+    arrival : int array (J,)
+        Pending jobs in the order in which a one-at-a-time scheduler sees them: priority, submit time, copies of
+        counted jobs spread evenly, file order.
+    card_kinds : tuple of CardKind
+    classes : tuple of NodeClass
+    shapes : tuple of Shape
+    admits_node : bool array (S, K)
+        Whether no node filter refuses.
+    admits_card : bool array (S, C)
+        Whether no card filter refuses.
+    job_classes : tuple of JobClass
+    limits : tuple of LimitRow
+    """
+
+    snapshot: Snapshot
+    resources: tuple[str, ...]
+    resource_units: tuple[Fraction, ...]
+    card_units: int
+    memory_unit: Fraction
+    value_unit: Fraction
+    exact: bool
+    node_spec: Ints
+    node_copy: Ints
+    node_class: Ints
+    node_cards: dict[int, tuple[int, ...]]
+    job_spec: Ints
+    job_copy: Ints
+    job_class: Ints
+    arrival: Ints
+    card_kinds: tuple[CardKind, ...]
+    classes: tuple[NodeClass, ...]
+    shapes: tuple[Shape, ...]
+    admits_node: Bools
+    admits_card: Bools
+    job_classes: tuple[JobClass, ...]
+    limits: tuple[LimitRow, ...]
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.node_spec)
+
+    @property
+    def jobs(self) -> int:
+        """Number of pending jobs."""
+        return len(self.job_spec)
+
+    @property
+    def priorities(self) -> tuple[int, ...]:
+        """Priorities of the pending jobs, highest first."""
+        return tuple(sorted({job_class.priority for job_class in self.job_classes}, reverse=True))
+
+    def node_name(self, node: int) -> str:
+        """Return the name of a node by its index."""
+        spec = self.snapshot.nodes[self.node_spec[node]]
+        return spec.name if spec.count == 1 else f"{spec.name}-{self.node_copy[node]}"
+
+    def job_name(self, job: int) -> str:
+        """Return the name of a pending job by its index."""
+        spec = self.snapshot.jobs[self.job_spec[job]]
+        return spec.name if spec.count == 1 else f"{spec.name}-{self.job_copy[job]}"
+
+    def device_indices(self, node: int) -> tuple[int, ...]:
+        """Return the device index of each card of a node, in the canonical order of its class."""
+        return self.node_cards.get(node) or tuple(range(len(self.classes[self.node_class[node]].cards)))
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which tasks run where, in columns; a row is one placed task.
+
+    Attributes
+    ----------
+    job : int array (T,)
+        Index of the pending job.
+    leaf : int array (T,)
+        Leaf of its gang.
+    task : int array (T,)
+        Number of the task within the leaf; copies continue the count (copy ``c`` has tasks ``c*count`` …).
+    node : int array (T,)
+    cards : int array
+        Canonical card positions of all tasks, one after the other.
+    offset : int array (T + 1,)
+        Row i has ``cards[offset[i]:offset[i + 1]]``.
+    """
+
+    job: Ints
+    leaf: Ints
+    task: Ints
+    node: Ints
+    cards: Ints
+    offset: Ints
+
+    @classmethod
+    def empty(cls) -> Assignment:
+        """Return an assignment that places nothing."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none, none, none, none, np.zeros(1, dtype=np.int64))
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, int, int, int, tuple[int, ...]]]) -> Assignment:
+        """Return an assignment of (job, leaf, task, node, cards) rows, sorted by the first three."""
+        rows = sorted(rows)
+        columns = np.array([row[:4] for row in rows], dtype=np.int64).reshape(-1, 4)
+        counts = np.array([len(row[4]) for row in rows], dtype=np.int64)
+        cards = np.array([card for row in rows for card in row[4]], dtype=np.int64)
+        offset = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
+        return cls(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], cards, offset)
+
+    def __len__(self) -> int:
+        return len(self.job)

@@ -1,0 +1,250 @@
+"""The plan: what runs where, what it is worth, how far from the best it can be, and why the rest waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+
+FORMAT = "placement-plan/1"
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class Place(_Record, frozen=True, kw_only=True):
+    """Where one task runs."""
+
+    node: str
+    gpus: tuple[int, ...]
+
+
+class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True):
+    """Newly placed tasks in columns of equal length, sorted by the order of the snapshot.
+
+    Attributes
+    ----------
+    job, group : list of str
+        Name of the job (after expansion of ``count``) and path of the group.
+    index : list of int
+        Number of the task within its group, from 0; copies of a nested group continue the count.
+    node : list of str
+        Name of the node, after expansion of ``count``.
+    gpus : list of list of int
+        Indices of the cards on that node; empty for a task without cards.
+    """
+
+    job: list[str] = []
+    group: list[str] = []
+    index: list[int] = []
+    node: list[str] = []
+    gpus: list[list[int]] = []
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def __iter__(self) -> Iterator[tuple[str, str, int, str, list[int]]]:
+        return iter(zip(self.job, self.group, self.index, self.node, self.gpus, strict=True))
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str, int], Place]:
+        return {(job, group, index): Place(node=node, gpus=tuple(gpus)) for job, group, index, node, gpus in self}
+
+    def __getitem__(self, key: tuple[str, str, int]) -> Place:
+        """Return where a task runs, by (job, group, index).
+
+        Raises
+        ------
+        KeyError
+            If the plan does not place that task.
+        """
+        return self._places[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._places
+
+
+class Phase(_Record, frozen=True, kw_only=True):
+    """One objective of the plan, or one priority of it.
+
+    Attributes
+    ----------
+    objective : str
+    priority : int, optional
+        Tier of the ``value`` objective.
+    sense : str
+        ``"max"`` or ``"min"``.
+    value : float
+        Recomputed from the snapshot by `placement.check`.
+    bound : float, optional
+        No plan that keeps the values of the phases before can be better; None where nothing is proven.
+    gap : float, optional
+        ``|value - bound| / |value|``; None without a bound, or where the value is 0 and the bound is not.
+    conditional : bool
+        Whether the bound takes the values of earlier phases as given.
+    """
+
+    objective: str
+    priority: int | None = None
+    sense: Literal["max", "min"] = "max"
+    value: float
+    bound: float | None = None
+    gap: float | None = None
+    conditional: bool = False
+
+
+class Pending(_Record, frozen=True, kw_only=True):
+    """A job that stays pending, or runs with fewer tasks than it wants.
+
+    Attributes
+    ----------
+    job : str
+    placed, wanted : int
+        Tasks.
+    reason : str
+        ``"never"`` when no empty node of this cluster could take some required task, whatever else runs;
+        ``"no_room"`` otherwise.
+    detail : str
+        One sentence.
+    """
+
+    job: str
+    placed: int
+    wanted: int
+    reason: Literal["never", "no_room"]
+    detail: str
+
+
+class Usage(_Record, frozen=True, kw_only=True):
+    """What is in use under the plan, running work included.
+
+    Attributes
+    ----------
+    gpus : float
+        Cards that can take work or have some (healthy, or in use).
+    gpus_allocated : float
+        Sum of shares in use.
+    unallocated_percent : float, optional
+        ``100 * (1 - gpus_allocated / gpus)``; None for a cluster without cards.
+    fragmented_percent : float, optional
+        Fragmentation (see the ``fragmentation`` objective) in percent of all cards; None without cards or jobs.
+    nodes, nodes_used : int
+    whole_nodes : int
+        Nodes with cards of which all are wholly free.
+    tasks_wanted, tasks_started : int
+        Of pending jobs.
+    jobs_pending, jobs_started : int
+        Jobs that were pending before, and those of them that start.
+    """
+
+    gpus: float
+    gpus_allocated: float
+    unallocated_percent: float | None
+    fragmented_percent: float | None
+    nodes: int
+    nodes_used: int
+    whole_nodes: int
+    tasks_wanted: int
+    tasks_started: int
+    jobs_pending: int
+    jobs_started: int
+
+
+class Provenance(_Record, frozen=True, kw_only=True):
+    """How the plan was made; all of it is input or a version, so equal runs give equal bytes.
+
+    Attributes
+    ----------
+    version : str
+        Of `placement`.
+    solver : str
+        The method whose assignment this is.
+    solver_version : str
+        Of HiGHS, where it was used.
+    method : str
+        What was asked for: a solver's name or ``"auto"``.
+    objectives : tuple of str
+    seed : int
+    gap : float
+        Relative gap that was good enough.
+    time_limit : float, optional
+        Seconds.
+    without : tuple of str
+        Fields of the snapshot that were left out of account on request.
+    """
+
+    version: str
+    solver: str
+    solver_version: str = ""
+    method: str = "auto"
+    objectives: tuple[str, ...] = ()
+    seed: int = 0
+    gap: float = 0.0
+    time_limit: float | None = None
+    without: tuple[str, ...] = ()
+
+
+class Plan(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="format", tag=FORMAT, dict=True):
+    """A plan; in a file it carries ``"format": "placement-plan/1"`` beside these fields.
+
+    Attributes
+    ----------
+    snapshot : str
+        SHA-256 of the snapshot's canonical form.
+    status : str
+        What the plan holds: ``"proven"`` (every phase's bound equals its value), ``"bounded"`` (the first phase has
+        a bound), ``"feasible"`` (no bound).
+    stop : str
+        Why the search stopped; see `placement.solver.Stop`.
+    reproducible : bool
+        Whether the same call gives the same plan; False when a clock stopped the search.
+    phases : list of Phase
+        In the order of the objectives.
+    tasks : Tasks
+        Newly placed tasks; running ones stay where they are.
+    pending : list of Pending
+    usage : Usage
+    notes : list of str
+    provenance : Provenance
+    checked : bool
+        Whether `placement.check` accepted the plan and recomputed its values.
+    """
+
+    snapshot: str
+    status: Literal["proven", "bounded", "feasible"]
+    stop: str
+    reproducible: bool
+    phases: list[Phase]
+    tasks: Tasks
+    pending: list[Pending]
+    usage: Usage
+    notes: list[str]
+    provenance: Provenance
+    checked: bool
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Wall time by activity; not part of the record, since it differs from run to run."""
+        return dict(self.__dict__.get("_seconds", {}))
+
+    @seconds.setter
+    def seconds(self, seconds: dict[str, float]) -> None:
+        self.__dict__["_seconds"] = seconds
+
+    @property
+    def value(self) -> float | None:
+        """Value of the first phase."""
+        return self.phases[0].value if self.phases else None
+
+    @property
+    def bound(self) -> float | None:
+        """Bound of the first phase."""
+        return self.phases[0].bound if self.phases else None
+
+    @property
+    def gap(self) -> float | None:
+        """Gap of the first phase."""
+        return self.phases[0].gap if self.phases else None

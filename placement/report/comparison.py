@@ -1,0 +1,122 @@
+"""Methods side by side on one snapshot, and the bound that none of them can pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from placement.plan import Phase, Plan
+from placement.planning import gap
+from placement.report.table import phase_names
+from placement.report.terminal import number, percent, plain, table
+from placement.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Plans of one snapshot for the same objectives.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+    plans : tuple of Plan
+        From the worst to the best, by all objectives in order.
+    bound : float, optional
+        Best bound on the first phase that any of the methods proved.
+    """
+
+    snapshot: Snapshot
+    plans: tuple[Plan, ...]
+    bound: float | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, plans: Sequence[Plan]) -> Comparison:
+        """Return the comparison of plans of a snapshot; at least one."""
+        best = max if plans[0].phases and _first(plans[0]).sense == "min" else min
+        bounds = [plan.bound for plan in plans if plan.bound is not None]
+        return cls(snapshot, tuple(sorted(plans, key=_rank)), best(bounds) if bounds else None)
+
+    def gap(self, plan: Plan) -> float | None:
+        """Return the relative gap of a plan's first value to the best bound."""
+        return None if self.bound is None or plan.value is None else gap(plan.value, self.bound)
+
+    def unallocated_bound(self) -> float | None:
+        """Return the percentage of GPU below which no plan can leave unallocated.
+
+        It follows from the bound on the value where value is GPU: one priority, and every pending job worth its
+        GPU-milli. None otherwise.
+        """
+        waiting = [job for job in self.snapshot.jobs if job.running is None]
+        plan = self.plans[0]
+        usage = plan.usage
+        if self.bound is None or plan.value is None or _first(plan).objective != "value" or not usage.gpus:
+            return None
+        if any(job.weight != 1 or job.value is not None or job.priority != waiting[0].priority for job in waiting):
+            return None
+        allocated = usage.gpus_allocated + (self.bound - plan.value) / 1000
+        return 100 * max(0.0, 1 - allocated / usage.gpus)
+
+
+def _first(plan: Plan) -> Phase:
+    return plan.phases[0]
+
+
+def _rank(plan: Plan) -> list[float]:
+    return [phase.value if phase.sense == "max" else -phase.value for phase in plan.phases]
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Return the comparison for a terminal of 80 columns; the bound is the last row."""
+    heading = phase_names(comparison.plans[0].phases)[0].replace(", ", ",\n")
+    grid = table(
+        "method", heading, "% off\nbound", "tasks", "% unal-\nlocated", "% frag-\nmented", "whole\nnodes", "seconds"
+    )
+    for plan in comparison.plans:
+        usage, behind = plan.usage, comparison.gap(plan)
+        grid.add_row(
+            plain(plan.provenance.method),
+            number(plan.value),
+            percent(None if behind is None else 100 * behind),
+            number(usage.tasks_started),
+            percent(usage.unallocated_percent),
+            percent(usage.fragmented_percent),
+            number(usage.whole_nodes),
+            f"{seconds(plan):.1f}",
+        )
+    grid.add_section()
+    wanted = f"of {number(comparison.plans[0].usage.tasks_wanted)}"
+    grid.add_row("bound", number(comparison.bound), "", wanted, percent(comparison.unallocated_bound()), "", "", "")
+    return grid
+
+
+def comparison_record(comparison: Comparison) -> dict[str, object]:
+    """Return the comparison for a machine; fields that are not known are null."""
+    return {
+        "phases": [
+            {"objective": phase.objective, "priority": phase.priority, "sense": phase.sense}
+            for phase in comparison.plans[0].phases
+        ],
+        "methods": [
+            {
+                "method": plan.provenance.method,
+                "solver": plan.provenance.solver,
+                "stop": plan.stop,
+                "values": [phase.value for phase in plan.phases],
+                "bounds": [phase.bound for phase in plan.phases],
+                "gap": comparison.gap(plan),
+                "usage": plan.usage,
+                "seconds": seconds(plan),
+            }
+            for plan in comparison.plans
+        ],
+        "bound": comparison.bound,
+        "unallocated_percent_bound": comparison.unallocated_bound(),
+    }
+
+
+def seconds(plan: Plan) -> float:
+    """Return the wall time that making the plan took; 0 for a plan from a file."""
+    timing: dict[str, float] = getattr(plan, "seconds", {})
+    return timing.get("total", 0.0)

@@ -1,0 +1,121 @@
+"""A plan as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from placement.plan import Pending, Phase, Plan, Usage
+from placement.report import picture
+from placement.report.terminal import number, percent, plain, table
+from placement.snapshot import Snapshot
+
+EXAMPLES = 3
+"""Jobs, notes and the like that are named before the rest is counted."""
+
+STOP = {
+    "optimal": "the search ended with a proof that no plan is better",
+    "gap": "the search reached the gap asked for",
+    "complete": "the method ran to its end",
+    "work": "the search reached its limit on work",
+    "time": "the search ran out of time",
+    "failed": "the exact method failed",
+}
+STATUS = {
+    "proven": "",
+    "bounded": " The bound says how much better a plan can be at most.",
+    "feasible": " Nothing is proven about other plans.",
+}
+
+
+def plan_report(snapshot: Snapshot, plan: Plan, overfull: Sequence[str] = ()) -> RenderableType:
+    """Return a plan for a terminal of 80 columns.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    plan : Plan
+    overfull : sequence of str
+        What running work has more of than there is, as `placement.check` found it.
+    """
+    parts: list[RenderableType] = [
+        _headline(plan),
+        Text(),
+        _phases(plan.phases),
+        Text(),
+        _usage(plan.usage),
+        Text(),
+    ]
+    if picture.fits(snapshot, plan):
+        parts += [picture.text(snapshot, plan), Text()]
+    parts += _pending(plan.pending)
+    parts += _lines("Over-full with running work", overfull)
+    parts += _lines("Notes", plan.notes)
+    return Group(*parts[:-1])
+
+
+def _headline(plan: Plan) -> Text:
+    usage, made = plan.usage, plan.provenance
+    text = Text()
+    text.append(f"{number(usage.jobs_started)} of {number(usage.jobs_pending)} pending jobs start", "bold")
+    text.append(f", {number(usage.tasks_started)} of {number(usage.tasks_wanted)} tasks.\n")
+    text.append(f"Plan of {made.solver}; {STOP.get(plan.stop, plan.stop)}.{STATUS[plan.status]}")
+    return text
+
+
+def phase_names(phases: Sequence[Phase]) -> list[str]:
+    """Return what phases are called in a table; the priority is named only where there are several."""
+    tiers = len({phase.priority for phase in phases if phase.priority is not None})
+    return [
+        f"{p.objective}, priority {p.priority}" if p.priority is not None and tiers > 1 else p.objective for p in phases
+    ]
+
+
+def _phases(phases: Sequence[Phase]) -> Table:
+    grid = table("objective", "better", "value", "bound", "gap, %")
+    for name, phase in zip(phase_names(phases), phases, strict=True):
+        gap = None if phase.gap is None else 100 * phase.gap
+        bound = number(phase.bound) + (" *" if phase.conditional else "")
+        grid.add_row(name, "more" if phase.sense == "max" else "less", number(phase.value), bound, percent(gap))
+    if any(phase.conditional for phase in phases):
+        grid.caption = "* for plans that keep the values above"
+        grid.caption_justify = "left"
+    return grid
+
+
+def _usage(usage: Usage) -> Table:
+    grid = table("in use, running work included", "")
+    grid.add_row("GPUs", f"{number(usage.gpus_allocated)} of {number(usage.gpus)}")
+    grid.add_row("GPU unallocated, %", percent(usage.unallocated_percent))
+    grid.add_row("GPU fragmented, %", percent(usage.fragmented_percent))
+    grid.add_row("nodes", f"{number(usage.nodes_used)} of {number(usage.nodes)}")
+    grid.add_row("nodes with all cards free", number(usage.whole_nodes))
+    return grid
+
+
+def _pending(pending: Sequence[Pending]) -> list[RenderableType]:
+    if not pending:
+        return []
+    kinds: dict[str, list[Pending]] = {}
+    for item in pending:
+        kinds.setdefault(item.detail, []).append(item)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(justify="right")
+    grid.add_column(overflow="fold")
+    for detail, items in sorted(kinds.items(), key=lambda kind: -len(kind[1])):
+        named = ", ".join(item.job for item in items[:EXAMPLES])
+        more = f" and {number(len(items) - EXAMPLES)} more" if len(items) > EXAMPLES else ""
+        grid.add_row(number(len(items)), Text("\n").join([plain(detail), plain(f"{named}{more}", "dim")]))
+    return [Text("Jobs that do not run in full", "bold"), grid, Text()]
+
+
+def _lines(heading: str, lines: Sequence[str]) -> list[RenderableType]:
+    if not lines:
+        return []
+    shown = [plain(f"  {line}") for line in lines[: 3 * EXAMPLES]]
+    if len(lines) > len(shown):
+        shown.append(plain(f"  and {number(len(lines) - len(shown))} more"))
+    return [Text(heading, "bold"), *shown, Text()]

@@ -1,0 +1,30 @@
+"""The data model and wire format: what the cluster is, what it runs, and what it is asked to run."""
+
+from placement.snapshot.cluster import DomainLimit as DomainLimit
+from placement.snapshot.cluster import Gpu as Gpu
+from placement.snapshot.cluster import Link as Link
+from placement.snapshot.cluster import MigInstance as MigInstance
+from placement.snapshot.cluster import Nic as Nic
+from placement.snapshot.cluster import Node as Node
+from placement.snapshot.cluster import NumaZone as NumaZone
+from placement.snapshot.cluster import PcieSwitch as PcieSwitch
+from placement.snapshot.cluster import Reservation as Reservation
+from placement.snapshot.cluster import Taint as Taint
+from placement.snapshot.events import EventLog as EventLog
+from placement.snapshot.policy import OBJECTIVES as OBJECTIVES
+from placement.snapshot.policy import Policy as Policy
+from placement.snapshot.queues import Queue as Queue
+from placement.snapshot.snapshot import Snapshot as Snapshot
+from placement.snapshot.workload import Affinity as Affinity
+from placement.snapshot.workload import DataLocality as DataLocality
+from placement.snapshot.workload import Duration as Duration
+from placement.snapshot.workload import Job as Job
+from placement.snapshot.workload import Requires as Requires
+from placement.snapshot.workload import Running as Running
+from placement.snapshot.workload import RunningTask as RunningTask
+from placement.snapshot.workload import Slice as Slice
+from placement.snapshot.workload import Spread as Spread
+from placement.snapshot.workload import Task as Task
+from placement.snapshot.workload import TaskGroup as TaskGroup
+from placement.snapshot.workload import Toleration as Toleration
+from placement.snapshot.workload import Topology as Topology

@@ -1,0 +1,44 @@
+"""What a good plan is: the objectives in order, and how much of today may be disturbed."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+ObjectiveName = Literal["value", "tasks", "fragmentation", "whole_nodes", "nodes", "completion_time"]
+"""Name of an objective.
+
+``value``
+    Most value of started work, priority by priority.
+``tasks``
+    Most started tasks.
+``fragmentation``
+    Least idle GPU that the snapshot's own jobs could not use (the measure of FGD, Weng et al., ATC'23).
+``whole_nodes``
+    Most nodes with cards that are left wholly free.
+``nodes``
+    Fewest nodes in use.
+``completion_time``
+    Least weighted completion time.
+"""
+
+OBJECTIVES: tuple[str, ...] = get_args(ObjectiveName)
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """What to optimise.
+
+    Attributes
+    ----------
+    objectives : tuple of str
+        In order: each is held while the next is improved. See `ObjectiveName`.
+    max_moves : int, optional
+        Most running tasks that a plan may move.
+    max_preemptions : int, optional
+        Most running jobs that a plan may stop.
+    """
+
+    objectives: tuple[ObjectiveName, ...] = ("value", "tasks")
+    max_moves: int | None = None
+    max_preemptions: int | None = None

@@ -1,0 +1,156 @@
+"""Rules for where running tasks are: what is physically impossible is an error, what is merely too much is not.
+
+Cards and nodes that are over-full, minima that are not met, cards that are unhealthy now: all of that happens on real
+clusters and is carried. A device that does not exist, or one slot that holds two instances, cannot be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from placement.snapshot.cluster import Node
+from placement.snapshot.fields import Names, distinct, number, whole
+from placement.snapshot.report import Found, Report, show, suggestion
+from placement.snapshot.validate_jobs import MOST_DEPTH
+from placement.snapshot.workload import Job, Running, RunningTask, Task, TaskGroup
+
+
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """What a node has that a task can hold."""
+
+    cards: int
+    zones: frozenset[int]
+    nics: frozenset[str]
+
+
+class RunningRules:
+    """Rules for running jobs; remembers which MIG slots are taken."""
+
+    def __init__(self, nodes: tuple[Node, ...], names: Names, time: float, report: Report) -> None:
+        self.nodes = nodes
+        self.names = names
+        self.time = time
+        self.report = report
+        self.devices: dict[int, _Devices] = {}
+        self.slots: dict[tuple[str, int, int], str] = {}
+
+    def judge(self, index: int, job: Job, running: Running) -> None:
+        """Report what is wrong with where a running job is."""
+        path = f"jobs[{index}].running"
+        if job.count > 1:
+            what = f"the job stands for {show(job.count)} jobs, but only one of them can be at these places"
+            self.report.add(path, what, "give each running job an entry of its own")
+        self.report.extend(path, self._state(running))
+        leaves = dict(_leaves(job.groups))
+        taken: dict[tuple[str, int], int] = {}
+        for number_, place in enumerate(running.tasks):
+            where = f"{path}.tasks[{number_}]"
+            leaf = leaves.get(place.group)
+            if leaf is None:
+                self.report.unknown(
+                    f"{where}.group", "group with tasks in this job called", place.group, sorted(leaves)
+                )
+            elif not 0 <= place.index < leaf[1]:
+                what = f"found {show(place.index)}, but the group has tasks 0 to {show(leaf[1] - 1)}"
+                self.report.add(f"{where}.index", what, "correct the index")
+            elif taken.setdefault((place.group, place.index), number_) != number_:
+                other = taken[place.group, place.index]
+                what = f"task {place.index} of {show(place.group)} is at tasks[{other}] already"
+                self.report.add(f"{where}.index", what, "keep one of them")
+            entry = self.names.find(place.node)
+            if entry is None:
+                self.report.unknown(f"{where}.node", "node", place.node, self.names.known)
+                continue
+            devices = self.devices.get(entry)
+            if devices is None:
+                devices = self.devices[entry] = _devices_of(self.nodes[entry])
+            found = [*_held(place, devices, None if leaf is None else leaf[0])]
+            if found:
+                self.report.extend(where, found)
+            if place.mig_starts:
+                self._judge_slots(where, place)
+
+    def _state(self, running: Running) -> Iterator[Found]:
+        yield from number(".since", running.since)
+        yield from number(".work_done", running.work_done, 0)
+        yield from number(".last_checkpoint", running.last_checkpoint)
+        yield from whole(".restarts", running.restarts)
+        since = running.since if running.since is not None else -math.inf
+        for key, moment in (("since", running.since), ("last_checkpoint", running.last_checkpoint)):
+            if moment is not None and self.time < moment < math.inf:
+                yield (
+                    f".{key}",
+                    f"found {show(moment)}, which is after the snapshot's time {show(self.time)}",
+                    "correct it",
+                )
+        if running.last_checkpoint is not None and running.last_checkpoint < since <= self.time:
+            yield (
+                ".last_checkpoint",
+                f"found {show(running.last_checkpoint)}, which is before the job began",
+                "correct it",
+            )
+
+    def _judge_slots(self, where: str, place: RunningTask) -> None:
+        for number_, (card, start) in enumerate(zip(place.gpus, place.mig_starts, strict=False)):
+            other = self.slots.setdefault((place.node, card, start), where)
+            if other != where:
+                path = f"{where}.mig_starts[{number_}]"
+                what = f"slot {start} of card {card} of {show(place.node)} is held by {other}"
+                self.report.add(path, what, "two instances cannot share a slot: correct one of them")
+
+
+def _leaves(
+    groups: tuple[TaskGroup, ...], above: str = "", copies: int = 1, depth: int = 1
+) -> Iterator[tuple[str, tuple[Task, int]]]:
+    """Yield the path of each group with tasks, its task and how many of them a whole job has."""
+    for group in groups:
+        count = copies * max(0, group.count)
+        if group.task is not None:
+            yield f"{above}{group.name}", (group.task, count)
+        if depth < MOST_DEPTH:
+            yield from _leaves(group.groups, f"{above}{group.name}/", count, depth + 1)
+
+
+def _devices_of(node: Node) -> _Devices:
+    return _Devices(
+        cards=sum(gpu.count for gpu in node.gpus),
+        zones=frozenset(zone.id for zone in node.zones),
+        nics=frozenset(nic.name for zone in node.zones for nic in zone.nics),
+    )
+
+
+def _held(place: RunningTask, devices: _Devices, task: Task | None) -> Iterator[Found]:
+    """Yield what is wrong with the devices that a task holds."""
+    gpus = place.gpus
+    if task is not None and len(gpus) != task.gpus:
+        what = f"the task holds {len(gpus)} cards, but asks for {show(task.gpus)}"
+        yield ".gpus", what, "list the indices of exactly these cards"
+    for number_, card in enumerate(gpus):
+        if not 0 <= card < devices.cards:
+            has = f"cards 0 to {devices.cards - 1}" if devices.cards else "no cards"
+            yield (
+                f".gpus[{number_}]",
+                f"there is no card {show(card)}: {show(place.node)} has {has}",
+                "correct the index",
+            )
+    if len(set(gpus)) != len(gpus):
+        yield from distinct(".gpus", gpus, "card")
+    if place.zone is not None and place.zone not in devices.zones:
+        yield ".zone", f"{show(place.node)} has no NUMA zone {show(place.zone)}", "list it in the node's `zones`"
+    for number_, nic in enumerate(place.nics):
+        if nic not in devices.nics:
+            remedy = suggestion(nic, sorted(devices.nics)) if devices.nics else "list it in the node's `zones`"
+            yield f".nics[{number_}]", f"{show(place.node)} has no NIC {show(nic)}", remedy
+    yield from distinct(".nics", place.nics, "NIC")
+    if task is not None and place.nics and len(place.nics) != task.nics:
+        yield ".nics", f"the task holds {len(place.nics)} NICs, but asks for {show(task.nics)}", "correct the list"
+    if task is not None and task.mig_profile and len(place.mig_starts) != len(gpus):
+        what = f"{len(place.mig_starts)} slots for instances on {len(gpus)} cards"
+        yield ".mig_starts", what, "give the first slot of the instance on each card"
+    elif task is not None and not task.mig_profile and place.mig_starts:
+        yield ".mig_starts", "the task asks for no MIG instance", "leave it out, or give the task a `mig_profile`"
+    for number_, start in enumerate(place.mig_starts):
+        yield from whole(f".mig_starts[{number_}]", start, 0, 63)

@@ -1,0 +1,286 @@
+"""What the cluster is asked to run: jobs, their task groups, and where running ones are."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from placement.snapshot.nothing import NOTHING
+from placement.units import Quantity
+
+
+class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """Allows a task on nodes with a matching taint, as in Kubernetes.
+
+    Attributes
+    ----------
+    key : str
+        Key of the taints it matches; empty (with ``operator="Exists"``) matches every key.
+    operator : str
+        ``"Equal"`` compares the value too, ``"Exists"`` does not.
+    value : str
+    effect : str
+        Effect it matches; empty matches both.
+    """
+
+    key: str = ""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str = ""
+    effect: Literal["", "NoSchedule", "NoExecute"] = ""
+
+
+class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """What each task of a group asks of the one node it runs on.
+
+    Attributes
+    ----------
+    gpus : int
+        Distinct cards.
+    gpu_share : quantity of one card, optional
+        Fraction of each of these cards, above 0 and at most 1. Absent means whole cards, which nobody shares.
+    mig_profile : str
+        MIG profile of each instance, such as ``"3g.40gb"``.
+    gpu_memory : quantity of bytes, optional
+        Device memory needed on each card.
+    cpu : quantity of cores
+    memory : quantity of bytes
+    nics : int
+    extended : dict of str to quantity
+    gpu_models : tuple of str
+        Card models it may use; empty means any. All cards of a task are of one entry of this list or any.
+    node_selector : dict of str to str
+        Labels the node must carry.
+    tolerations : tuple of Toleration
+    numa : str
+        NUMA policy, named as in the Kubernetes topology manager.
+    isolation : tuple of str
+        What must be isolated from other tenants of a card.
+    """
+
+    gpus: int = 0
+    gpu_share: Quantity | None = None
+    mig_profile: str = ""
+    gpu_memory: Quantity | None = None
+    cpu: Quantity = 0
+    memory: Quantity = 0
+    nics: int = 0
+    extended: dict[str, Quantity] = NOTHING
+    gpu_models: tuple[str, ...] = ()
+    node_selector: dict[str, str] = NOTHING
+    tolerations: tuple[Toleration, ...] = ()
+    numa: Literal["none", "best-effort", "restricted", "single-numa-node"] = "none"
+    isolation: tuple[Literal["security", "performance", "fault"], ...] = ()
+
+
+class Slice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """Tasks of a group that must lie together: `sizes` tasks (one size: repeated) in one domain of `level`."""
+
+    level: str
+    sizes: tuple[int, ...]
+
+
+class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """How thinly a group is spread over the domains of a level."""
+
+    level: str
+    max_per_domain: int | None = None
+    min_domains: int | None = None
+
+
+class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """Where the tasks of one group may lie relative to one another.
+
+    Attributes
+    ----------
+    required : str
+        Level of which one domain must hold the whole group.
+    preferred : str
+        Narrowest level tried first.
+    slices : tuple of Slice
+        From wide to narrow.
+    balanced : str
+        Level over whose domains the tasks are split evenly.
+    spread : tuple of Spread
+    """
+
+    required: str = ""
+    preferred: str = ""
+    slices: tuple[Slice, ...] = ()
+    balanced: str = ""
+    spread: tuple[Spread, ...] = ()
+
+
+class TaskGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """A gang: `count` members, of which `min_count` must run for the group to run at all.
+
+    A member is one task (`task` is set), or one copy of the nested `groups`. A copy runs when at least
+    `min_groups` of its groups run. A group that does not reach its minimum runs nothing.
+
+    Attributes
+    ----------
+    name : str
+        Unique among the groups of the same parent. A nested group is addressed as ``parent/child``.
+    count : int
+        Members wanted.
+    min_count : int, optional
+        Members without which the group does not run; absent means all.
+    task : Task, optional
+    groups : tuple of TaskGroup
+    min_groups : int, optional
+        How many of `groups` each member needs; absent means all.
+    topology : Topology, optional
+    """
+
+    name: str
+    count: int = 1
+    min_count: int | None = None
+    task: Task | None = None
+    groups: tuple[TaskGroup, ...] = ()
+    min_groups: int | None = None
+    topology: Topology | None = None
+
+
+class Affinity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """Two groups of a job that must share, or must not share, a domain of a level."""
+
+    a: str
+    b: str
+    level: str
+    kind: Literal["together", "apart"]
+
+
+class DataLocality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """Where a job's data is, and what fetching it costs: seconds by the narrowest level shared with it."""
+
+    level: str
+    domain: str
+    fetch_seconds: dict[str, float]
+
+
+class Duration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """Estimated run time and how it depends on the place.
+
+    Attributes
+    ----------
+    seconds : float
+        Run time at the full count, aligned, unshared, within one node, on a card model without a factor.
+    gpu_models, levels : dict of str to float
+        Factor on the run time by card model, and by the narrowest level that holds the whole job.
+    numa_misaligned, nic_misaligned, shared : float
+        Factor when CPU and GPU, NIC and GPU are in different NUMA zones; when cards are shared.
+    scaling : tuple of (int, float)
+        Members running and the speed relative to the full count.
+    """
+
+    seconds: float
+    gpu_models: dict[str, float] = NOTHING
+    levels: dict[str, float] = NOTHING
+    numa_misaligned: float = 1.0
+    nic_misaligned: float = 1.0
+    shared: float = 1.0
+    scaling: tuple[tuple[int, float], ...] = ()
+
+
+class Requires(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """Least versions a node and its cards must have; empty means any."""
+
+    driver: str = ""
+    cuda: str = ""
+    compute_capability: str = ""
+
+
+class RunningTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """Where one task of a running job is.
+
+    Attributes
+    ----------
+    group : str
+        Path of its group, such as ``"workers"`` or ``"replica/leader"``.
+    index : int
+        Number of the task within its group, from 0; copies of a nested group continue the count.
+    node : str
+        Name of the node, after expansion of ``count``.
+    gpus : tuple of int
+        Indices of its cards.
+    zone : int, optional
+    nics : tuple of str
+    mig_starts : tuple of int
+        First memory slot of its instance on each card.
+    """
+
+    group: str
+    index: int
+    node: str
+    gpus: tuple[int, ...] = ()
+    zone: int | None = None
+    nics: tuple[str, ...] = ()
+    mig_starts: tuple[int, ...] = ()
+
+
+class Running(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """The present state of a running job; times on the snapshot's clock, in seconds."""
+
+    tasks: tuple[RunningTask, ...]
+    since: float | None = None
+    work_done: float | None = None
+    last_checkpoint: float | None = None
+    restarts: int = 0
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """A job, or `count` identical ones.
+
+    Attributes
+    ----------
+    name : str
+        With ``count`` above 1 the jobs are ``name-0`` … ``name-(count-1)``.
+    count : int
+        The copies of a counted job are taken to arrive spread evenly over the jobs of the same priority and submit
+        time: a file of kinds says nothing of their order, and a greedy rule that saw all copies of a kind in a row
+        would look far worse or better than it is.
+    queue, tenant : str
+    priority : int
+        Jobs of a higher priority are served first, whatever the rest loses.
+    weight : int
+        Within a priority, a started task is worth `weight` times its GPU-milli.
+    value : int, optional
+        Worth of the whole job instead; its tasks share it by GPU-milli (by count where no task has a GPU).
+    submit_time : float, optional
+        Seconds; jobs without one come first, equal ones spread as `count` says, then in the order of the file.
+    duration : Duration, optional
+    checkpoint_interval, restart_seconds : float, optional
+    preemptible : bool
+    minimum_run_seconds : float
+    deadline : float, optional
+    after : tuple of str
+        Jobs that must end before this one starts.
+    requires : Requires
+    groups : tuple of TaskGroup
+        All of them must reach their minimum for the job to start.
+    affinity : tuple of Affinity
+    data : tuple of DataLocality
+    running : Running, optional
+        Absent for a pending job.
+    """
+
+    name: str
+    groups: tuple[TaskGroup, ...]
+    count: int = 1
+    queue: str = ""
+    tenant: str = ""
+    priority: int = 0
+    weight: int = 1
+    value: int | None = None
+    submit_time: float | None = None
+    duration: Duration | None = None
+    checkpoint_interval: float | None = None
+    restart_seconds: float | None = None
+    preemptible: bool = False
+    minimum_run_seconds: float = 0.0
+    deadline: float | None = None
+    after: tuple[str, ...] = ()
+    requires: Requires = Requires()
+    affinity: tuple[Affinity, ...] = ()
+    data: tuple[DataLocality, ...] = ()
+    running: Running | None = None

@@ -1,0 +1,3 @@
+"""The version, stated once."""
+
+VERSION = "0.1.0"

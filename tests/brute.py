@@ -1,0 +1,484 @@
+"""The best that any plan of a tiny snapshot can do, by trying all of them.
+
+Written from what the snapshot's fields mean, with no code of the engine but its numbers (`placement.units`): no
+instance, no state, no rule. All jobs are taken in turn, and all that is remembered of the past is what the cluster
+looks like. Nodes that began alike and cards that look alike are interchangeable, so only one arrangement of each
+kind is kept; of the ways to reach the same cluster the most valuable one is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from placement import units
+from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
+
+Card = tuple[int, Fraction, Fraction | None]
+"""Entry of the node's list of cards, free share, free memory (None: no limit)."""
+NodeState = tuple[tuple[Fraction, ...], tuple[Card, ...]]
+"""What new tasks use of each resource, and the cards, sorted."""
+State = tuple[NodeState, ...]
+Best = dict[State, tuple[Fraction, ...]]
+
+Optimum = list[tuple[str, int | None, Fraction]]
+
+MOST_STATES = 300_000
+
+
+class TooLarge(Exception):  # noqa: N818 - not an error of the snapshot
+    """There are too many arrangements to try."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A pending task: what it takes, and whether each node of the cluster may take it."""
+
+    gpus: int
+    share: Fraction
+    memory: Fraction
+    demand: tuple[Fraction, ...]
+    worth: Fraction
+    allowed: tuple[bool, ...]
+    cards: tuple[tuple[bool, ...], ...]
+    """By node and entry of its list of cards."""
+
+
+def optimum(snapshot: Snapshot, objectives: Iterable[str] | None = None) -> Optimum:
+    """Return the best value of each objective in order, each among the plans that are best in those before it.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    objectives : iterable of str, optional
+        Those of the snapshot's policy if absent.
+
+    Returns
+    -------
+    list of (objective, priority, value)
+        ``value`` has one entry a priority, highest first; the others have priority None.
+
+    Raises
+    ------
+    TooLarge
+        If the snapshot is not tiny.
+    """
+    return _Search(snapshot, tuple(snapshot.policy.objectives if objectives is None else objectives)).run()
+
+
+class _Search:
+    def __init__(self, snapshot: Snapshot, objectives: tuple[str, ...]) -> None:
+        self.snapshot = snapshot
+        self.objectives = objectives
+        self.pending = [job for job in snapshot.jobs if job.running is None for _ in range(job.count)]
+        self.priorities = sorted({job.priority for job in self.pending}, reverse=True)
+        extended = {name for job in snapshot.jobs for _, task, _ in _leaves(job) for name in task.extended}
+        self.resources = ["gpus", "cpu", "memory", "pods", *(f"extended {name}" for name in sorted(extended))]
+        self._cluster()
+        self._domains()
+
+    def _cluster(self) -> None:
+        """Expand the nodes and take off what running tasks use."""
+        used: dict[str, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+        share: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
+        memory: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
+        busy: set[str] = set()
+        for job in self.snapshot.jobs:
+            tasks = {path: task for path, task, _ in _leaves(job)}
+            for place in job.running.tasks if job.running else ():
+                task = tasks[place.group]
+                busy.add(place.node)
+                for name, amount in _amounts(task).items():
+                    used[place.node][name] += amount
+                for card in place.gpus:
+                    share[place.node, card] += _share(task)
+                    memory[place.node, card] += _card_memory(task)
+        rows = []
+        for spec, node in enumerate(self.snapshot.nodes):
+            for name in [node.name] if node.count == 1 else [f"{node.name}-{i}" for i in range(node.count)]:
+                free = []
+                for resource in self.resources:
+                    have = _capacity(node, resource)
+                    free.append(None if have is None else max(Fraction(0), have - used[name][resource]))
+                cards: list[Card] = []
+                for index, (entry, gpu) in enumerate(_cards(node)):
+                    limit = None if gpu.memory is None else units.exact(gpu.memory)
+                    cards.append(
+                        (
+                            entry,
+                            max(Fraction(0), 1 - share[name, index]),
+                            None if limit is None else max(Fraction(0), limit - memory[name, index]),
+                        )
+                    )
+                rows.append((spec, name in busy, tuple(free), _sorted(cards), dict(used[name])))
+        order = sorted(range(len(rows)), key=lambda i: repr(rows[i][:4]))  # equal nodes side by side
+        self.rows = [rows[i] for i in order]
+        self.nodes = [self.snapshot.nodes[row[0]] for row in self.rows]
+        self.busy = [row[1] for row in self.rows]
+        self.free = [row[2] for row in self.rows]
+        self.groups = [list(g) for _, g in itertools.groupby(range(len(self.rows)), key=lambda i: self.rows[i][:4])]
+        self.start: State = tuple((tuple(Fraction(0) for _ in self.resources), row[3]) for row in self.rows)
+
+    def _domains(self) -> None:
+        """Collect (nodes inside, resource, what is left) of every limit."""
+        self.limits: list[tuple[set[int], int, Fraction]] = []
+        for limit in self.snapshot.limits:
+            inside = {
+                i
+                for i, node in enumerate(self.nodes)
+                if limit.level == "cluster" or node.position.get(limit.level) == limit.domain
+            }
+            caps = {"gpus": limit.gpus, "cpu": limit.cpu, "memory": limit.memory}
+            caps |= {f"extended {name}": quantity for name, quantity in limit.extended.items()}
+            for name, quantity in caps.items():
+                if quantity is not None and name in self.resources:
+                    taken = sum((self.rows[i][4].get(name, Fraction(0)) for i in inside), Fraction(0))
+                    left = max(Fraction(0), units.exact(quantity) - taken)
+                    self.limits.append((inside, self.resources.index(name), left))
+
+    def run(self) -> Optimum:
+        keys = self._keys()
+        frontier: Best = {self.start: tuple(Fraction(0) for _ in keys)}
+        kinds_of = {id(job): self._kinds(job) for job in self.pending}
+        for job in self.pending:
+            frontier = self._with_job(frontier, job, kinds_of[id(job)], keys)
+        wanted = [
+            (kind, count * copies)
+            for job in self.pending
+            for kind, (_, _, copies), count in zip(
+                kinds_of[id(job)], _leaves(job), [g.count for g in _leaf_groups(job)], strict=True
+            )
+        ]
+        best: tuple[Fraction, ...] | None = None
+        for state, sums in frontier.items():
+            rank = self._rank(state, dict(zip(keys, sums, strict=True)), wanted)
+            if best is None or rank > best:
+                best = rank
+        assert best is not None
+        names: list[tuple[str, int | None]] = []
+        for objective in self.objectives:
+            names += [("value", p) for p in self.priorities] if objective == "value" else [(objective, None)]
+        signs = [-1 if name in ("fragmentation", "nodes") else 1 for name, _ in names]
+        return [(name, p, sign * value) for (name, p), sign, value in zip(names, signs, best, strict=True)]
+
+    def _keys(self) -> list[tuple[str, int | None]]:
+        """Return the objectives that add up task by task, in order."""
+        keys: list[tuple[str, int | None]] = []
+        for objective in self.objectives:
+            if objective == "value":
+                keys += [("value", p) for p in self.priorities]
+            elif objective == "tasks":
+                keys.append(("tasks", None))
+        return keys
+
+    # --- one job ----------------------------------------------------------------------------------------------
+
+    def _kinds(self, job: Job) -> list[Kind]:
+        kinds = []
+        leaves = list(_leaves(job))
+        groups = list(_leaf_groups(job))
+        counts = [group.count * copies for group, (_, _, copies) in zip(groups, leaves, strict=True)]
+        milli = [1000 * task.gpus * _share(task) for _, task, _ in leaves]
+        total = sum((m * c for m, c in zip(milli, counts, strict=True)), Fraction(0))
+        for (_, task, _), m in zip(leaves, milli, strict=True):
+            if job.value is None:
+                worth = job.weight * m
+            elif total:
+                worth = job.value * m / total
+            else:
+                worth = Fraction(job.value, sum(counts))
+            amounts = _amounts(task)
+            kinds.append(
+                Kind(
+                    gpus=task.gpus,
+                    share=_share(task),
+                    memory=_card_memory(task),
+                    demand=tuple(amounts.get(name, Fraction(0)) for name in self.resources),
+                    worth=worth,
+                    allowed=tuple(_node_allows(job, task, node) for node in self.nodes),
+                    cards=tuple(tuple(_card_allows(job, task, gpu) for gpu in node.gpus) for node in self.nodes),
+                )
+            )
+        return kinds
+
+    def _with_job(self, frontier: Best, job: Job, kinds: list[Kind], keys: list[tuple[str, int | None]]) -> Best:
+        """Return every cluster that there can be after the job ran, with any number of tasks that it may run with."""
+        totals = _job_totals(job, len(kinds))
+        level: dict[tuple[int, ...], Best] = {(): frontier}
+        for number, kind in enumerate(kinds):
+            add = tuple(
+                Fraction(1) if key[0] == "tasks" else kind.worth if key[1] == job.priority else Fraction(0)
+                for key in keys
+            )
+            following: dict[tuple[int, ...], Best] = {}
+            for prefix, states in level.items():
+                counts = {total[number] for total in totals if total[:number] == prefix}
+                current = states
+                for count in range(max(counts) + 1):
+                    if count in counts:
+                        _merge(following.setdefault((*prefix, count), {}), current.items())
+                    current = self._one_more(current, kind, add) if count < max(counts) else {}
+            level = following
+        result: Best = {}
+        for states in level.values():
+            _merge(result, states.items())
+        return result
+
+    def _one_more(self, states: Best, kind: Kind, add: tuple[Fraction, ...]) -> Best:
+        result: Best = {}
+        for state, sums in states.items():
+            more = tuple(a + b for a, b in zip(sums, add, strict=True))
+            _merge(result, ((placed, more) for placed in self._places(state, kind)))
+        if len(result) > MOST_STATES:
+            raise TooLarge(f"{len(result)} arrangements")
+        return result
+
+    def _places(self, state: State, kind: Kind) -> Iterator[State]:
+        for group in self.groups:
+            for node in {state[i]: i for i in group}.values():
+                if not kind.allowed[node] or not self._within_limits(state, kind, node):
+                    continue
+                used, cards = state[node]
+                more = tuple(u + d for u, d in zip(used, kind.demand, strict=True))
+                free = self.free[node]
+                if any(f is not None and d and m > f for m, d, f in zip(more, kind.demand, free, strict=True)):
+                    continue
+                for left in _take(cards, kind, kind.cards[node]):
+                    members = sorted((*(state[i] for i in group if i != node), (more, left)), key=repr)
+                    changed = list(state)
+                    for i, member in zip(group, members, strict=True):
+                        changed[i] = member
+                    yield tuple(changed)
+
+    def _within_limits(self, state: State, kind: Kind, node: int) -> bool:
+        for inside, resource, left in self.limits:
+            if node in inside and kind.demand[resource]:
+                used = sum((state[i][0][resource] for i in inside), Fraction(0))
+                if used + kind.demand[resource] > left:
+                    return False
+        return True
+
+    # --- what a cluster is worth --------------------------------------------------------------------------------
+
+    def _rank(
+        self, state: State, sums: dict[tuple[str, int | None], Fraction], wanted: list[tuple[Kind, int]]
+    ) -> tuple[Fraction, ...]:
+        rank: list[Fraction] = []
+        for objective in self.objectives:
+            if objective == "value":
+                rank += [sums["value", p] for p in self.priorities]
+            elif objective == "tasks":
+                rank.append(sums["tasks", None])
+            elif objective == "whole_nodes":
+                rank.append(Fraction(sum(self._is_whole(i, state[i][1]) for i in range(len(state)))))
+            elif objective == "nodes":
+                pods = self.resources.index("pods")
+                in_use = [self.busy[i] or state[i][0][pods] > 0 for i in range(len(state))]
+                rank.append(-Fraction(sum(in_use)))
+            else:
+                total = sum(count for _, count in wanted)
+                lost = sum(
+                    (count * self._fragments(i, state[i], kind) for i in range(len(state)) for kind, count in wanted),
+                    Fraction(0),
+                )
+                rank.append(-lost / total if total else Fraction(0))
+        return tuple(rank)
+
+    def _healthy(self, node: int, cards: tuple[Card, ...]) -> list[Card]:
+        return [card for card in cards if self.nodes[node].gpus[card[0]].health == "healthy"]
+
+    def _is_whole(self, node: int, cards: tuple[Card, ...]) -> bool:
+        healthy = self._healthy(node, cards)
+        return bool(healthy) and all(card[1] == 1 for card in healthy)
+
+    def _fragments(self, node: int, state: NodeState, kind: Kind) -> Fraction:
+        """Return the idle GPU of a node that a task could not use, in GPU-milli."""
+        used, cards = state
+        idle = self._healthy(node, cards)
+        everything = 1000 * sum((card[1] for card in idle), Fraction(0))
+        usable = [card for card in cards if _has_room(card, kind, kind.cards[node])]
+        room = all(f is None or u + d <= f for u, d, f in zip(used, kind.demand, self.free[node], strict=True))
+        if not kind.gpus or not kind.allowed[node] or not room or len(usable) < kind.gpus:
+            return everything
+        return everything - 1000 * sum((card[1] for card in usable), Fraction(0))
+
+
+# --- gangs ------------------------------------------------------------------------------------------------------
+
+
+def _job_totals(job: Job, leaves: int) -> set[tuple[int, ...]]:
+    """Return how many tasks of each leaf the job may run with; the job itself needs all its groups."""
+    counter = iter(range(leaves))
+    options = [_options(group, counter, leaves) for group in job.groups]
+    return {total for active, total in _combined(options, leaves) if active == len(job.groups) or not any(total)}
+
+
+def _options(group: TaskGroup, counter: Iterator[int], leaves: int) -> set[tuple[bool, tuple[int, ...]]]:
+    """Return (whether it runs, tasks by leaf) of all that one copy of a group may do."""
+    least = group.count if group.min_count is None else group.min_count
+    if group.task is not None:
+        leaf = next(counter)
+        return {(n > 0, _unit(leaf, n, leaves)) for n in (0, *range(least, group.count + 1))}
+    children = [_options(child, counter, leaves) for child in group.groups]
+    needed = len(children) if group.min_groups is None else group.min_groups
+    member = {
+        (active >= needed, total) for active, total in _combined(children, leaves) if active >= needed or not any(total)
+    }
+    found = set()
+    for members in itertools.combinations_with_replacement(sorted(member), group.count):
+        running = sum(active for active, _ in members)
+        total = tuple(sum(column) for column in zip(*(total for _, total in members), strict=True))
+        if running >= least or not any(total):
+            found.add((running >= least, total))
+    return found
+
+
+def _combined(options: list[set[tuple[bool, tuple[int, ...]]]], leaves: int) -> set[tuple[int, tuple[int, ...]]]:
+    """Return (number that run, tasks by leaf) of all choices of one option each."""
+    sums = {(0, (0,) * leaves)}
+    for choice in options:
+        sums = {
+            (active + one, tuple(a + b for a, b in zip(total, more, strict=True)))
+            for active, total in sums
+            for one, more in choice
+        }
+    return sums
+
+
+def _unit(leaf: int, count: int, leaves: int) -> tuple[int, ...]:
+    return tuple(count if i == leaf else 0 for i in range(leaves))
+
+
+def _leaf_groups(job: Job) -> Iterator[TaskGroup]:
+    def walk(groups: Iterable[TaskGroup]) -> Iterator[TaskGroup]:
+        for group in groups:
+            if group.task is not None:
+                yield group
+            else:
+                yield from walk(group.groups)
+
+    return walk(job.groups)
+
+
+def _leaves(job: Job) -> Iterator[tuple[str, Task, int]]:
+    """Yield (path, task, copies) of every leaf of a job."""
+
+    def walk(groups: Iterable[TaskGroup], above: str, copies: int) -> Iterator[tuple[str, Task, int]]:
+        for group in groups:
+            if group.task is not None:
+                yield above + group.name, group.task, copies
+            else:
+                yield from walk(group.groups, f"{above}{group.name}/", copies * group.count)
+
+    return walk(job.groups, "", 1)
+
+
+# --- tasks, nodes and cards -------------------------------------------------------------------------------------
+
+
+def _share(task: Task) -> Fraction:
+    if not task.gpus:
+        return Fraction(0)
+    return Fraction(1) if task.gpu_share is None else units.exact(task.gpu_share)
+
+
+def _card_memory(task: Task) -> Fraction:
+    return units.exact(task.gpu_memory) if task.gpus and task.gpu_memory is not None else Fraction(0)
+
+
+def _amounts(task: Task) -> dict[str, Fraction]:
+    amounts = {
+        "gpus": task.gpus * _share(task),
+        "cpu": units.exact(task.cpu),
+        "memory": units.exact(task.memory),
+        "pods": Fraction(1),
+    }
+    return amounts | {f"extended {name}": units.exact(quantity) for name, quantity in task.extended.items()}
+
+
+def _capacity(node: Node, resource: str) -> Fraction | None:
+    """Return what a node has of a resource; None is no limit."""
+    if resource == "gpus":
+        return None  # the cards say
+    if resource.startswith("extended "):
+        return units.exact(node.extended.get(resource.removeprefix("extended "), 0))
+    have = {"cpu": node.cpu, "memory": node.memory, "pods": node.pods}[resource]
+    return None if have is None else units.exact(have)
+
+
+def _cards(node: Node) -> Iterator[tuple[int, Gpu]]:
+    for entry, gpu in enumerate(node.gpus):
+        for _ in range(gpu.count):
+            yield entry, gpu
+
+
+def _node_allows(job: Job, task: Task, node: Node) -> bool:
+    if node.cordoned or any(node.labels.get(label) != value for label, value in task.node_selector.items()):
+        return False
+    for taint in node.taints:
+        for toleration in task.tolerations:
+            if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+                continue
+            if toleration.operator == "Exists" or (toleration.key and toleration.value == taint.value):
+                break
+        else:
+            return False
+    return _reaches(node.driver, job.requires.driver) and _reaches(node.cuda, job.requires.cuda)
+
+
+def _card_allows(job: Job, task: Task, gpu: Gpu) -> bool:
+    if gpu.health != "healthy" or (task.gpu_models and gpu.model not in task.gpu_models):
+        return False
+    if gpu.sharing == "exclusive" and _share(task) < 1:
+        return False
+    return _reaches(gpu.compute_capability, job.requires.compute_capability)
+
+
+def _reaches(have: str, need: str) -> bool:
+    if not need:
+        return True
+    if not have:
+        return False
+    a, b = ([int(part) for part in text.split(".")] for text in (have, need))
+    longest = max(len(a), len(b))
+    return a + [0] * (longest - len(a)) >= b + [0] * (longest - len(b))
+
+
+def _has_room(card: Card, kind: Kind, allowed: tuple[bool, ...]) -> bool:
+    entry, share, memory = card
+    return allowed[entry] and share >= kind.share and (memory is None or memory >= kind.memory)
+
+
+def _take(cards: tuple[Card, ...], kind: Kind, allowed: tuple[bool, ...]) -> set[tuple[Card, ...]]:
+    """Return what the cards can look like once a task has taken its own."""
+    if not kind.gpus:
+        return {cards}
+    room = [i for i, card in enumerate(cards) if _has_room(card, kind, allowed)]
+    found = set()
+    for chosen in itertools.combinations(room, kind.gpus):
+        left = list(cards)
+        for i in chosen:
+            entry, share, memory = left[i]
+            left[i] = (entry, share - kind.share, None if memory is None else memory - kind.memory)
+        found.add(_sorted(left))
+    return found
+
+
+def _sorted(cards: Iterable[Card]) -> tuple[Card, ...]:
+    return tuple(sorted(cards, key=lambda card: (card[0], card[1], -1 if card[2] is None else card[2])))
+
+
+def _merge(into: Best, states: Iterable[tuple[State, tuple[Fraction, ...]]]) -> None:
+    for state, sums in states:
+        known = into.get(state)
+        if known is None or sums > known:
+            into[state] = sums
+
+
+def close(a: float | None, b: Fraction) -> bool:
+    """Return whether a number in double precision is an exact one."""
+    return a is not None and math.isclose(a, float(b), rel_tol=1e-9, abs_tol=1e-6)

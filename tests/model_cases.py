@@ -1,0 +1,120 @@
+"""Instances that the tests of the models share."""
+
+from __future__ import annotations
+
+from placement.compile import compile as compile_snapshot
+from placement.instance import Instance
+from placement.snapshot import DomainLimit, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+
+
+def golden() -> Instance:
+    """A cluster small enough to read its models: a node of two cards, one of them half busy, and one of one card.
+
+    It wants two tasks of half a card that may run alone, and two copies of a nested group of a task without a card and
+    a task of one card, of which a copy needs one.
+    """
+    busy = Job(
+        name="busy",
+        groups=(TaskGroup(name="g", task=Task(gpus=1, gpu_share=0.5, gpu_memory="4Gi", cpu=1)),),
+        running=Running(tasks=(RunningTask(group="g", index=0, node="a", gpus=(1,)),)),
+    )
+    pair = Job(
+        name="pair",
+        groups=(TaskGroup(name="half", count=2, min_count=1, task=Task(gpus=1, gpu_share=0.5, gpu_memory="4Gi")),),
+    )
+    replica = TaskGroup(
+        name="replica",
+        count=2,
+        min_count=1,
+        min_groups=1,
+        groups=(
+            TaskGroup(name="driver", task=Task(cpu=1)),
+            TaskGroup(name="worker", task=Task(gpus=1, cpu=1)),
+        ),
+    )
+    return compile_snapshot(
+        Snapshot(
+            topology=("rack",),
+            nodes=(
+                Node(name="a", position={"rack": "r"}, cpu=3, gpus=(Gpu(model="A", count=2, memory="16Gi"),)),
+                Node(name="b", cpu=2, gpus=(Gpu(model="B", memory="16Gi", health="unhealthy"),)),
+            ),
+            limits=(DomainLimit(level="rack", domain="r", gpus="1500m"),),
+            jobs=(busy, pair, Job(name="nested", priority=10, groups=(replica,))),
+        )
+    )
+
+
+def golden_ladder() -> Instance:
+    """The same cards, and only what ladder rows support: halves of a card, single cards and pairs of cards."""
+    busy = Job(
+        name="busy",
+        groups=(TaskGroup(name="g", task=Task(gpus=1, gpu_share=0.5)),),
+        running=Running(tasks=(RunningTask(group="g", index=0, node="n0", gpus=(1,)),)),
+    )
+    jobs = (
+        busy,
+        job("half", Task(gpus=1, gpu_share=0.5), 2, 1),
+        job("one", Task(gpus=1), priority=10),
+        job("two", Task(gpus=2)),
+    )
+    limits = (DomainLimit(level="cluster", gpus=2),)
+    return compile_snapshot(Snapshot(nodes=cards(2, 1), limits=limits, jobs=jobs))
+
+
+def job(name: str, task: Task, count: int = 1, minimum: int | None = None, copies: int = 1, priority: int = 0) -> Job:
+    """A job of one group."""
+    group = TaskGroup(name="g", count=count, min_count=minimum, task=task)
+    return Job(name=name, count=copies, priority=priority, groups=(group,))
+
+
+def cards(*counts: int, **more: object) -> tuple[Node, ...]:
+    """Nodes n0, n1, … with so many cards."""
+    return tuple(
+        Node(name=f"n{i}", gpus=(Gpu(model="A", count=count),) if count else (), **more)  # type: ignore[arg-type]
+        for i, count in enumerate(counts)
+    )
+
+
+def shares() -> Instance:
+    """Three tasks of 0.6 on two cards: two fit, and the area says three (1.8 of 2 cards)."""
+    return compile_snapshot(Snapshot(nodes=cards(2), jobs=(job("j", Task(gpus=1, gpu_share=0.6), copies=3),)))
+
+
+def blocks() -> Instance:
+    """Nodes of 3, 3 and 2 cards; gangs of two 2-card tasks (three of them) and four 1-card jobs.
+
+    Blocks of two: 1 + 1 + 1 = 3, so one gang of two tasks runs, and the four singles fill the rest: 4 + 4 of 8 cards.
+    """
+    jobs = (job("pairs", Task(gpus=2), count=2, copies=3), job("singles", Task(gpus=1), copies=4))
+    return compile_snapshot(Snapshot(nodes=cards(3, 3, 2), jobs=jobs))
+
+
+def gangs() -> Instance:
+    """Two gangs of three on four cards: one runs; half a gang more would fit the cards."""
+    jobs = (job("gang", Task(gpus=1), count=3, copies=2), job("elastic", Task(gpus=1), count=4, minimum=2))
+    return compile_snapshot(Snapshot(nodes=cards(2, 2), jobs=jobs))
+
+
+EDGES: dict[str, Snapshot] = {
+    "nothing": Snapshot(),
+    "no nodes": Snapshot(jobs=(job("j", Task(gpus=1)),)),
+    "no jobs": Snapshot(nodes=cards(2, 1)),
+    "no cards": Snapshot(nodes=cards(0, 0, cpu=2), jobs=(job("g", Task(gpus=1)), job("c", Task(cpu=1), copies=5))),
+    "worthless": Snapshot(
+        nodes=cards(1), jobs=(Job(name="j", value=0, groups=(TaskGroup(name="g", task=Task(gpus=1)),)),)
+    ),
+    "cpu only": Snapshot(nodes=cards(2, cpu=3), jobs=(job("j", Task(cpu="1500m"), count=2, minimum=1, copies=3),)),
+    "everything runs": Snapshot(
+        nodes=cards(1),
+        jobs=(
+            Job(
+                name="r",
+                groups=(TaskGroup(name="g", task=Task(gpus=1)),),
+                running=Running(tasks=(RunningTask(group="g", index=0, node="n0", gpus=(0,)),)),
+            ),
+        ),
+    ),
+    "nobody fits": Snapshot(nodes=cards(2, 2), jobs=(job("j", Task(gpus=3), copies=2),)),
+}
+"""Snapshots at the edge of what there is."""

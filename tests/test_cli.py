@@ -1,0 +1,458 @@
+"""The command line in one process: what goes where, exit codes, and what every message says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from placement.cli import app
+from placement.plan import Plan
+from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot.read import dumps, loads
+
+ONE = TaskGroup(name="g", task=Task(gpus=1))
+SMALL = Snapshot(
+    nodes=(Node(name="a", gpus=(Gpu(model="T4", count=2),)),),
+    jobs=(
+        Job(name="runs", groups=(ONE,), running=Running(tasks=(RunningTask(group="g", index=0, node="a", gpus=(0,)),))),
+        Job(name="fits", groups=(ONE,)),
+        Job(name="waits", groups=(TaskGroup(name="g", task=Task(gpus=2)),)),
+        Job(name="never", groups=(TaskGroup(name="g", task=Task(gpus=3)),)),
+    ),
+)
+"""Two cards, one of them taken: one job of one card fits, one of two must wait, one of three can never run."""
+
+
+def placement(*words: str | Path, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words], input=stdin)
+
+
+def refused(result: Result, *parts: str, lines: int = 1) -> None:
+    """Assert that a command ended with a clear message, and nothing else anywhere."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert "Traceback" not in result.stderr
+    for part in parts:
+        assert part in result.stderr
+    assert len(result.stderr.splitlines()) == lines
+
+
+@pytest.fixture
+def small(in_tmp: Path) -> Path:
+    (in_tmp / "small.json").write_bytes(dumps(SMALL))
+    return in_tmp / "small.json"
+
+
+@pytest.fixture
+def plan(small: Path) -> Path:
+    result = placement("solve", small, "-o", "plan.json", "--solver", "best-fit")
+    assert result.exit_code == 0, result.output
+    return small.with_name("plan.json")
+
+
+# --- solve ---------------------------------------------------------------------------------------------------
+
+
+def test_solve_prints_a_table(small: Path) -> None:
+    result = placement("solve", small)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert "1 of 3 pending jobs start" in result.stdout
+    assert "proof that no plan is better" in result.stdout
+    assert re.search(r"value +more +1,000 +1,000 +0\.00", result.stdout)
+    assert "|aaaaaaaa|AAAAAAAA|" in result.stdout
+    assert "never" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert max(len(line) for line in result.stdout.splitlines()) <= 80
+
+
+def test_solve_prints_a_plan(small: Path) -> None:
+    result = placement("solve", small, "--format", "json")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    made = msgspec.json.decode(result.stdout_bytes, type=Plan)
+    assert made.checked
+    assert list(made.tasks) == [("fits", "g", 0, "a", [1])]
+    assert result.stdout.count("\n") == 1
+
+
+def test_solve_writes_a_plan(small: Path) -> None:
+    result = placement("solve", small, "-o", "plan.json")
+    assert result.exit_code == 0
+    assert "pending jobs start" in result.stdout
+    assert msgspec.json.decode(Path("plan.json").read_bytes(), type=Plan).checked
+    assert sorted(os.listdir()) == ["plan.json", "small.json"]
+
+
+def test_same_command_same_bytes(small: Path) -> None:
+    first = placement("solve", small, "-o", "-")
+    assert first.stdout_bytes == placement("solve", small, "--format", "json").stdout_bytes
+    assert placement("solve", small, "--format", "json", "-o", "plan.json").stdout_bytes == first.stdout_bytes
+    assert Path("plan.json").read_bytes() == first.stdout_bytes
+
+
+def test_solve_reads_standard_input(small: Path) -> None:
+    result = placement("solve", "-", "-o", "-", stdin=small.read_bytes())
+    assert result.stdout_bytes == placement("solve", small, "-o", "-").stdout_bytes
+
+
+def test_a_file_goes_before_a_shipped_instance(small: Path) -> None:
+    small.rename("fragmentation-two-nodes")
+    assert "1 of 3 pending jobs" in placement("solve", "fragmentation-two-nodes", "--solver", "fgd").stdout
+
+
+def test_options_reach_the_plan(small: Path) -> None:
+    words = [
+        "--objective",
+        "tasks,nodes",
+        "--time-limit",
+        "20",
+        "--gap",
+        "0.25",
+        "--solver",
+        "first-fit",
+        "--seed",
+        "7",
+        "--format",
+        "json",
+    ]
+    result = placement("solve", small, *words)
+    made = msgspec.json.decode(result.stdout_bytes, type=Plan).provenance
+    assert made.objectives == ("tasks", "nodes")
+    assert (made.time_limit, made.gap, made.method, made.seed) == (20, 0.25, "first-fit", 7)
+
+
+def test_a_field_that_no_rule_honours(small: Path) -> None:
+    job = {"name": "j", "deadline": 5.0, "groups": [{"name": "g", "task": {"gpus": 1}}]}
+    late = {"format": "placement-snapshot/1", "nodes": [{"name": "n", "gpus": [{"model": "T4"}]}], "jobs": [job]}
+    Path("late.json").write_text(json.dumps(late), "utf-8")
+    refused(placement("solve", "late.json", "-o", "plan.json"), "jobs[0].deadline", "--without")
+    assert not Path("plan.json").exists()
+    result = placement("solve", "late.json", "--without", "jobs.deadline", "-o", "plan.json")
+    assert result.exit_code == 0, result.output
+    made = msgspec.json.decode(Path("plan.json").read_bytes(), type=Plan)
+    assert made.provenance.without == ("jobs.deadline",)
+    assert placement("check", "late.json", "plan.json").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--time-limit", "0"], ["--time-limit", "above 0"]),
+        (["--time-limit", "-1"], ["--time-limit", "above 0"]),
+        (["--time-limit", "nan"], ["--time-limit", "above 0"]),
+        (["--time-limit", "inf"], ["--time-limit", "above 0"]),
+        (["--time-limit", "soon"], ["--time-limit", "number"]),
+        (["--gap", "1.5"], ["--gap", "from 0 to 1"]),
+        (["--gap", "-0.1"], ["--gap", "from 0 to 1"]),
+        (["--gap", "nan"], ["--gap", "from 0 to 1"]),
+        (["--solver", "best_fit"], ["--solver", "did you mean 'best-fit'?"]),
+        (["--solver", "quantum"], ["--solver", "exact", "fgd"]),
+        (["--objective", "fragmentaton"], ["--objective", "did you mean 'fragmentation'?"]),
+        (["--objective", "value,value"], ["--objective", "twice"]),
+        (["--objective", "value,,tasks"], ["--objective", "empty name"]),
+        (["--objective", ""], ["--objective", "empty name"]),
+        (["--objective", "completion_time"], ["--objective", "completion_time"]),
+        (["--seed", "-1"], ["--seed"]),
+        (["--seed", "1.5"], ["--seed", "integer"]),
+        (["--format", "yaml"], ["--format", "yaml"]),
+        (["--frmat", "json"], ["--frmat", "--format"]),
+        (["-o", "nowhere/plan.json"], ["--output", "no directory nowhere"]),
+        (["-o", "."], ["--output", "is a directory"]),
+        (["-o", "plan.json/"], ["--output", "is a directory"]),
+        (["-o", "small.json"], ["--output", "is the input"]),
+        (["-o", "./../{here}/small.json"], ["--output", "is the input"]),
+        (["-o", "alias.json"], ["--output", "is the input"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_usage_of_solve(small: Path, words: list[str], parts: list[str]) -> None:
+    before = small.read_bytes()
+    Path("alias.json").symlink_to("small.json")
+    words = [word.replace("{here}", small.parent.name) for word in words]
+    refused(placement("solve", small, "-o", "plan.json", *words), *parts)
+    assert sorted(os.listdir()) == ["alias.json", "small.json"]
+    assert small.read_bytes() == before
+
+
+def test_without_must_name_a_field_that_no_rule_honours(small: Path) -> None:
+    words = ["--without", "jobs.deadlin", "-o", "plan.json"]
+    refused(placement("solve", small, *words), "--without", "did you mean", "jobs.deadline", lines=2)
+    refused(placement("solve", small, "--without", "nodes.cpu"), "--without", "capacity", lines=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("opnb", ["opnb", "no such file", "did you mean 'openb'?"]),
+        ("no/such.json", ["no/such.json", "no such file"]),
+        ("", ["no such file"]),
+        (".", ["."]),
+        ("n" * 5000, ["no such file"]),
+    ],
+    ids=["misspelt", "path", "empty", "directory", "long"],
+)
+def test_no_such_snapshot(in_tmp: Path, name: str, parts: list[str]) -> None:
+    refused(placement("solve", name, "-o", "plan.json"), *parts)
+    assert not os.listdir()
+
+
+def test_a_bad_snapshot(in_tmp: Path) -> None:
+    Path("bad.json").write_text('{"format": "placement-snapshot/1", "nodes": [{"nam": "n"}]}', "utf-8")
+    refused(placement("solve", "bad.json", "-o", "plan.json"), "bad.json", "nodes[0]", "nam")
+    assert os.listdir() == ["bad.json"]
+
+
+def test_every_problem_is_a_line(in_tmp: Path) -> None:
+    nodes = [{"name": "n", "count": 0}, {"name": "m", "count": -1}]
+    Path("bad.json").write_text(json.dumps({"format": "placement-snapshot/1", "nodes": nodes}), "utf-8")
+    result = placement("solve", "bad.json")
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 2
+    assert all(line.startswith("error: bad.json: nodes[") for line in result.stderr.splitlines())
+
+
+# --- output --------------------------------------------------------------------------------------------------
+
+
+def test_output_keeps_permissions(small: Path) -> None:
+    Path("plan.json").write_text("old", "utf-8")
+    Path("plan.json").chmod(0o640)
+    placement("solve", small, "-o", "plan.json", "--solver", "fgd")
+    assert stat.S_IMODE(Path("plan.json").stat().st_mode) == 0o640
+    assert placement("solve", small, "-o", "new.json", "--solver", "fgd").exit_code == 0
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(Path("new.json").stat().st_mode) == 0o666 & ~mask
+
+
+def test_output_follows_a_link(small: Path) -> None:
+    Path("real.json").write_text("old", "utf-8")
+    Path("link.json").symlink_to("real.json")
+    placement("solve", small, "-o", "link.json", "--solver", "fgd")
+    assert Path("link.json").is_symlink()
+    assert b"placement-plan/1" in Path("real.json").read_bytes()
+
+
+def test_output_to_a_device_does_not_replace_it(small: Path) -> None:
+    assert placement("solve", small, "-o", os.devnull, "--solver", "fgd").exit_code == 0
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_to_a_full_device(small: Path) -> None:
+    refused(placement("solve", small, "-o", "/dev/full", "--solver", "fgd"), "--output", "No space left")
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+
+def test_check_accepts(small: Path, plan: Path) -> None:
+    result = placement("check", small, plan)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("valid: 1 placed tasks")
+    listed = placement("check", small, plan, "--format", "json")
+    assert json.loads(listed.stdout) == {"valid": True, "violations": []}
+
+
+def test_check_lists_violations(small: Path, plan: Path) -> None:
+    edited = json.loads(plan.read_bytes())
+    edited["tasks"]["gpus"] = [[0]]
+    plan.write_text(json.dumps(edited), "utf-8")
+    result = placement("check", small, plan)
+    assert result.exit_code == 1
+    assert "shares: " in result.stdout
+    assert "tasks[0]" in result.stdout or "nodes[0].gpus[0]" in result.stdout
+    assert "not valid" in result.stdout
+    listed = placement("check", small, plan, "--format", "json")
+    assert listed.exit_code == 1
+    found = json.loads(listed.stdout)
+    assert found["valid"] is False
+    assert {"rule", "path", "what"} == set(found["violations"][0])
+
+
+def test_check_reads_standard_input(small: Path, plan: Path) -> None:
+    assert placement("check", "-", plan, stdin=small.read_bytes()).exit_code == 0
+    assert placement("check", small, "-", stdin=plan.read_bytes()).exit_code == 0
+    refused(placement("check", "-", "-", stdin=b""), "only once")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": "placement-plan/1"}', b"[" * 100_000])
+def test_check_refuses_what_is_no_plan(small: Path, content: bytes) -> None:
+    Path("no-plan.json").write_bytes(content)
+    refused(placement("check", small, "no-plan.json"), "no-plan.json")
+    refused(placement("check", small, "missing.json"), "missing.json")
+
+
+# --- compare -------------------------------------------------------------------------------------------------
+
+
+def test_compare_ends_with_the_bound(small: Path) -> None:
+    result = placement("compare", small, "--solvers", "random,best-fit,exact")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    rows = [line.split() for line in result.stdout.splitlines() if line.strip()]
+    assert {row[0] for row in rows} >= {"random", "best-fit", "exact"}
+    assert rows[-1][:2] == ["bound", "1,000"]
+    assert "0.00" in result.stdout.splitlines()[-1]
+    assert max(len(line) for line in result.stdout.splitlines()) <= 80
+
+
+def test_compare_prints_json(small: Path) -> None:
+    result = placement("compare", small, "--solvers", "fgd,fgd,exact", "--format", "json")
+    found = json.loads(result.stdout)
+    assert sorted(method["method"] for method in found["methods"]) == ["exact", "fgd"]
+    assert found["bound"] == 1000
+    assert found["unallocated_percent_bound"] == 0
+    assert found["phases"][0] == {"objective": "value", "priority": 0, "sense": "max"}
+
+
+def test_compare_knows_every_method_by_itself(small: Path) -> None:
+    found = json.loads(placement("compare", small, "--format", "json").stdout)
+    assert len(found["methods"]) == 9
+
+
+def test_compare_refuses_before_it_starts(small: Path) -> None:
+    refused(placement("compare", small, "--solvers", "fgd,exct"), "--solver", "did you mean 'exact'?")
+    refused(placement("compare", small, "--solvers", "fgd,"), "--solvers", "empty name")
+
+
+def test_a_bound_on_value_is_one_on_idle_gpu_only_where_value_is_gpu(in_tmp: Path) -> None:
+    heavy = msgspec.structs.replace(SMALL.jobs[1], weight=3)
+    Path("heavy.json").write_bytes(dumps(msgspec.structs.replace(SMALL, jobs=(SMALL.jobs[0], heavy))))
+    found = json.loads(placement("compare", "heavy.json", "--solvers", "fgd", "--format", "json").stdout)
+    assert found["bound"] == 3000
+    assert found["unallocated_percent_bound"] is None
+
+
+# --- schema, generate, import --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [[], ["snapshot"], ["plan"], ["events"]], ids=lambda words: " ".join(words))
+def test_schema(small: Path, plan: Path, words: list[str]) -> None:
+    schema: dict[str, Any] = json.loads(placement("schema", *words).stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    sample = {"plan": plan.read_bytes(), "events": b'{"format": "placement-events/1"}'}
+    document = sample.get(words[0] if words else "", small.read_bytes())
+    jsonschema.validate(json.loads(document), schema)
+
+
+def test_generate(in_tmp: Path) -> None:
+    first = placement("generate", "--nodes", "3", "--seed", "5")
+    assert first.exit_code == 0
+    assert first.stdout_bytes == placement("generate", "--nodes", "3", "--seed", "5").stdout_bytes
+    assert first.stdout_bytes != placement("generate", "--nodes", "3", "--seed", "6").stdout_bytes
+    assert placement("generate", "--nodes", "3", "--seed", "5", "-o", "made.json").exit_code == 0
+    assert Path("made.json").read_bytes() == first.stdout_bytes
+    assert len(loads(first.stdout_bytes).nodes) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--nodes", "0"], ["nodes", "from 1"]),
+        (["--models", "H100-8"], ["models", "did you mean 'H100-80'?"]),
+        (["--models", ""], ["--models", "empty name"]),
+        (["--load", "nan"], ["load", "from 0 to 100"]),
+        (["--gangs", "2"], ["gangs", "from 0 to 1"]),
+        (["--shares", "-1"], ["shares", "from 0 to 1"]),
+        (["--running", "inf"], ["running", "from 0 to 1"]),
+        (["--seed", "-1"], ["seed", "not negative"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_usage_of_generate(in_tmp: Path, words: list[str], parts: list[str]) -> None:
+    refused(placement("generate", "-o", "made.json", *words), *parts)
+    assert not os.listdir()
+
+
+NODES_CSV = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,393216,8,T4\n"
+PODS_CSV = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+    "p0,12000,16384,1,1000,,LS,Running,0,1,0\n"
+    "p1,6000,12288,1,460,T4,LS,Running,5,6,5\n"
+)
+
+
+@pytest.fixture
+def trace(in_tmp: Path) -> list[str]:
+    Path("nodes.csv").write_text(NODES_CSV, "utf-8")
+    Path("pods.csv").write_text(PODS_CSV, "utf-8")
+    return ["import", "openb", "nodes.csv", "pods.csv"]
+
+
+def test_import_openb(trace: list[str]) -> None:
+    assert placement(*trace, "-o", "trace.json").exit_code == 0
+    snapshot = loads(Path("trace.json").read_bytes())
+    assert [node.name for node in snapshot.nodes] == ["n0", "n1"]
+    assert [job.submit_time for job in snapshot.jobs] == [0, 5]
+    assert placement("solve", "trace.json", "--solver", "fgd").exit_code == 0
+
+
+def test_import_openb_arrivals(trace: list[str]) -> None:
+    first = placement(*trace, "--arrivals", "3", "--load", "0.5")
+    assert first.stdout_bytes == placement(*trace, "--arrivals", "3", "--load", "0.5").stdout_bytes
+    assert len(loads(first.stdout_bytes).jobs) < len(loads(placement(*trace, "--arrivals", "3").stdout_bytes).jobs)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--load", "1"], ["--load", "--arrivals"]),
+        (["--arrivals", "1", "--load", "0"], ["--load", "above 0"]),
+        (["--arrivals", "1", "--load", "nan"], ["--load", "above 0"]),
+        (["--arrivals", "-1"], ["--arrivals", "not negative"]),
+        (["-o", "nodes.csv"], ["--output", "is the input"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_usage_of_import(trace: list[str], words: list[str], parts: list[str]) -> None:
+    refused(placement(*trace, *words), *parts)
+    assert sorted(os.listdir()) == ["nodes.csv", "pods.csv"]
+
+
+def test_import_names_the_line(trace: list[str]) -> None:
+    Path("pods.csv").write_text(PODS_CSV.replace("6000", "six"), "utf-8")
+    refused(placement(*trace), "pods.csv", "line 3", "cpu_milli")
+    refused(placement("import", "openb", "missing.csv", "pods.csv"), "missing.csv")
+
+
+# --- everything else -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [[], ["solve"], ["nothing"], ["import"], ["solve", "a", "b"], ["check", "a"]])
+def test_bad_command_lines(words: list[str]) -> None:
+    result = placement(*words)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "placement" in result.stderr or result.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("command", ["solve", "check", "compare", "schema", "generate", "import"])
+def test_help(command: str) -> None:
+    assert command in placement("--help").stdout
+    result = placement(command, "--help")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Usage: ")
+    assert placement(command, "-h").stdout == result.stdout
+
+
+def test_names_cannot_drive_the_terminal(in_tmp: Path) -> None:
+    nasty = "[red]\\[/]\x1b[2J\u202e"
+    job = Job(name=nasty, groups=(TaskGroup(name="g", task=Task(gpus=3)),))
+    data = dumps(msgspec.structs.replace(SMALL, jobs=(job,))) if nasty.isprintable() else None
+    raw = {"format": "placement-snapshot/1", "nodes": [{"name": "a"}], "jobs": [msgspec.to_builtins(job)]}
+    Path("nasty.json").write_bytes(data or json.dumps(raw).encode())
+    result = placement("solve", "nasty.json", "--solver", "fgd")
+    assert "\x1b" not in result.output
+    assert "[red]" in result.output

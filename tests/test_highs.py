@@ -1,0 +1,579 @@
+"""The solver's driver: statuses on two axes, verified options, checked starts, bounds that are bounds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placement.exact import highs
+from placement.exact.arrays import Program, load_solution, program, program_of_rows
+from placement.exact.highs import Why
+
+INF = math.inf
+
+
+def knapsack(items: int, rows: int, seed: int) -> Program:
+    """A 0-1 program that takes HiGHS some tenths of a second or more."""
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(1, 60, (rows, items))
+    return program_of_rows(
+        sense=-1,
+        cost=rng.integers(10, 60, items).tolist(),
+        lower=[0] * items,
+        upper=[1] * items,
+        integer=[True] * items,
+        rows=[(-INF, dict(enumerate(row.tolist())), int(row.sum()) // 2) for row in weights],
+    )
+
+
+def best_by_enumeration(p: Program, ranges: dict[int, range]) -> float:
+    """Optimum over whole values of some columns, each time with the rest of the columns by an LP without presolve."""
+    best = None
+    for values in itertools.product(*ranges.values()):
+        lower, upper = p.lower.copy(), p.upper.copy()
+        for column, value in zip(ranges, values, strict=True):
+            lower[column] = upper[column] = value
+        fixed = Program(
+            p.sense, p.cost, lower, upper, np.zeros_like(p.integer), p.start, p.index, p.value, p.row_lower, p.row_upper
+        )
+        solved = highs.solve(fixed, options={"presolve": "off"})
+        if solved.objective is not None and (best is None or p.sense * (solved.objective - best) < 0):
+            best = solved.objective
+    assert best is not None
+    return best
+
+
+# --- statuses -------------------------------------------------------------------------------------------------
+
+
+def test_optimal_has_solution_and_bound() -> None:
+    # x + y <= 3.5 with whole x, y: at most 3; the relaxation reaches 3.5
+    p = program_of_rows(
+        sense=-1,
+        cost=[1, 1],
+        lower=[0, 0],
+        upper=[5, 5],
+        integer=[True, True],
+        rows=[(-INF, {0: 1, 1: 1}, 3.5)],
+    )
+    solved = highs.solve(p)
+    assert (solved.why, solved.has_solution, solved.objective, solved.bound) == (Why.OPTIMAL, True, 3, 3)
+    assert solved.x is not None
+    assert solved.x.tolist() == np.round(solved.x).tolist()
+    assert solved.gap == 0
+    relaxed = highs.solve(p, relax=True)
+    assert relaxed.objective == pytest.approx(3.5)
+    assert relaxed.bound == pytest.approx(3.5)
+    assert relaxed.row_duals is not None
+    assert relaxed.version.startswith("1.16.")
+
+
+def test_infeasible_holds_nothing() -> None:
+    p = program_of_rows(sense=1, cost=[1], lower=[0], upper=[1], integer=[True], rows=[(0.25, {0: 1}, 0.75)])
+    solved = highs.solve(p)
+    assert solved.why in (Why.INFEASIBLE, Why.INFEASIBLE_OR_UNBOUNDED)
+    assert not solved.has_solution
+    assert solved.x is None
+    assert solved.objective is None
+    assert solved.bound is None
+
+
+def test_unbounded_proves_nothing() -> None:
+    p = program_of_rows(sense=-1, cost=[1, 0], lower=[0, 0], upper=[INF, 1], integer=[False, False], rows=[])
+    solved = highs.solve(p)
+    assert solved.why in (Why.UNBOUNDED, Why.INFEASIBLE_OR_UNBOUNDED)
+    assert solved.x is None or p.violation(solved.x) is None
+    assert solved.bound is None
+
+
+def test_node_limit_stops_with_what_there_is() -> None:
+    p = knapsack(40, 20, 0)
+    solved = highs.solve(p, nodes=1)
+    assert solved.why is Why.NODES
+    assert solved.bound is not None
+    if solved.objective is not None:
+        assert solved.objective <= solved.bound
+    again = highs.solve(p, nodes=1)
+    assert again.objective == solved.objective
+    assert again.bound == solved.bound
+
+
+def test_gap_limit_says_gap() -> None:
+    p = knapsack(40, 20, 0)
+    solved = highs.solve(p, gap=0.9)
+    assert solved.has_solution
+    assert solved.why is Why.GAP
+    assert solved.gap is not None
+    assert 0 < solved.gap <= 0.9
+
+
+def test_time_limit_zero_has_no_values() -> None:
+    solved = highs.solve(knapsack(40, 20, 0), time_limit=0.0)
+    assert solved.why is Why.TIME
+    assert not solved.has_solution
+    assert solved.x is None
+    assert solved.bound is None
+
+
+def test_no_columns() -> None:
+    empty: dict[str, Any] = {"sense": 1, "cost": [], "lower": [], "upper": [], "integer": []}
+    assert highs.solve(program_of_rows(**empty, rows=[(-1, {}, 0)])).why is Why.OPTIMAL
+    solved = highs.solve(program_of_rows(**empty, rows=[(1, {}, 2)]))
+    assert solved.why is Why.INFEASIBLE
+    assert not solved.has_solution
+
+
+def test_no_rows() -> None:
+    p = program_of_rows(sense=-1, cost=[2, -1], lower=[0, 0], upper=[3, 3], integer=[True, False], rows=[])
+    solved = highs.solve(p)
+    assert solved.objective == 6
+    assert solved.bound == 6
+
+
+# --- options, log, seed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("mip_rel_gapp", 0.5, "no option 'mip_rel_gapp'"),
+        ("threads", 1.5, "wants int"),
+        ("threads", True, "wants int"),
+        ("output_flag", 1, "wants bool"),
+        ("mip_rel_gap", -1.0, "refuses -1.0"),
+        ("presolve", "sometimes", "refuses 'sometimes'"),
+    ],
+)
+def test_wrong_options_are_refused(name: str, value: object, message: str) -> None:
+    with pytest.raises(highs.UnknownOption, match=message):
+        highs.solve(knapsack(3, 1, 0), options={name: value})
+
+
+def test_log_only_on_request(capfd: pytest.CaptureFixture[str]) -> None:
+    p = knapsack(10, 3, 0)
+    assert highs.solve(p).log == ""
+    assert "Presolving model" in highs.solve(p, log=True).log
+    assert capfd.readouterr().out == ""
+
+
+def test_the_first_solver_of_a_process_prints_no_greeting() -> None:
+    code = (
+        "import math; from placement.exact import highs; from placement.exact.arrays import program_of_rows\n"
+        "p = program_of_rows(sense=1, cost=[1], lower=[2], upper=[3], integer=[True], rows=[])\n"
+        "print(highs.solve(p).objective); highs.solve(p)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "2.0\n"
+
+
+def test_same_seed_same_answer() -> None:
+    p = knapsack(40, 20, 3)
+    first, second = highs.solve(p, seed=7), highs.solve(p, seed=7)
+    assert first.x is not None
+    assert second.x is not None
+    assert first.x.tobytes() == second.x.tobytes()
+    assert (first.nodes, first.bound) == (second.nodes, second.bound)
+
+
+def test_coefficients_the_solver_refuses() -> None:
+    p = program_of_rows(sense=1, cost=[1], lower=[0], upper=[1], integer=[False], rows=[(0, {0: 1e16}, 1)])
+    solved = highs.solve(p)
+    assert solved.why is Why.FAILED
+    assert not solved.has_solution
+    with pytest.raises(ValueError, match="refuses"):
+        highs.Session(p)
+
+
+# --- start ----------------------------------------------------------------------------------------------------
+
+
+def test_feasible_start_is_kept_without_time() -> None:
+    p = knapsack(40, 20, 0)
+    start = np.zeros(40)
+    start[:5] = 1
+    solved = highs.solve(p, start=start, time_limit=0.0)
+    assert solved.has_solution
+    assert solved.objective is not None
+    assert solved.objective >= p.objective(start)
+
+
+def test_answer_is_never_below_the_start() -> None:
+    p = knapsack(40, 20, 0)
+    best = highs.solve(p)
+    assert best.x is not None
+    for limit in ({"nodes": 0}, {"time_limit": 0.01}, {"gap": 0.99}):
+        solved = highs.solve(p, start=best.x, **limit)
+        assert solved.objective == best.objective
+
+
+@pytest.mark.parametrize(
+    ("point", "what"),
+    [
+        ([2, 0], "column x0 is 2, outside"),
+        ([0.5, 0], "column x0 is 0.5, not whole"),
+        ([1, 1], "row r0 is 2, outside"),
+        ([1], "1 values"),
+        ([math.nan, 0], "not finite"),
+    ],
+)
+def test_infeasible_start_is_refused(point: list[float], what: str) -> None:
+    p = program_of_rows(
+        sense=-1, cost=[1, 1], lower=[0, 0], upper=[1, 1], integer=[True, True], rows=[(-INF, {0: 1, 1: 1}, 1)]
+    )
+    with pytest.raises(highs.InfeasibleStart, match=what):
+        highs.solve(p, start=np.array(point, dtype=np.float64))
+
+
+def test_a_better_point_found_from_the_start_is_not_lost() -> None:
+    """HiGHS 1.16.0 names the objective 2 here and hands back the start, which has 0, as optimal."""
+    p = program_of_rows(
+        sense=-1,
+        cost=[1, 0, 0, 0, 0, 0, 0, 0, 0],
+        lower=[0] * 9,
+        upper=[2, 2, 1, 1, 1, 2, 2, 1, 1],
+        integer=[True] * 9,
+        rows=[
+            (0, {0: 1, 1: -1}, INF),
+            (-INF, {0: 1, 1: -1}, 0),
+            (1, {2: 1, 3: 1, 4: 1}, 1),
+            (2, {5: 1, 6: 1}, 2),
+            (1, {7: 1, 8: 1}, 1),
+            (0, {0: 1, 3: -1, 4: -2, 6: -1, 8: -1}, 0),
+            (0, {3: 1, 4: 2, 8: 1}, 4),
+        ],
+    )
+    solved = highs.solve(p, start=np.array([0, 0, 1, 0, 0, 2, 0, 1, 0], dtype=np.float64))
+    assert (solved.why, solved.objective, solved.bound) == (Why.OPTIMAL, 2, 2)
+
+
+def test_improving_points_are_told() -> None:
+    p = knapsack(40, 20, 0)
+    told: list[float] = []
+
+    def improved(x: Any, objective: float, bound: float | None) -> None:
+        assert p.violation(x) is None
+        assert bound is None or bound >= objective
+        told.append(objective)
+
+    solved = highs.solve(p, improved=improved)
+    assert told == sorted(told)
+    assert told[-1] == solved.objective
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------
+
+
+def small_programs() -> st.SearchStrategy[Program]:
+    numbers = st.integers(-4, 4)
+
+    @st.composite
+    def build(draw: st.DrawFn) -> Program:
+        columns, rows = draw(st.integers(1, 4)), draw(st.integers(0, 4))
+        upper = [draw(st.integers(0, 3)) for _ in range(columns)]
+        return program_of_rows(
+            sense=draw(st.sampled_from([-1, 1])),
+            cost=[draw(numbers) for _ in range(columns)],
+            lower=[draw(st.integers(-2, 0)) for _ in range(columns)],
+            upper=[INF if draw(st.integers(0, 5)) == 0 else u for u in upper],
+            integer=[draw(st.booleans()) for _ in range(columns)],
+            rows=[
+                (
+                    draw(st.sampled_from([-INF, -6, -1])),
+                    {c: a for c in range(columns) if (a := draw(numbers))},
+                    draw(st.sampled_from([INF, 0, 1.5, 7])),
+                )
+                for _ in range(rows)
+            ],
+        )
+
+    return build()
+
+
+@settings(deadline=None, max_examples=300)
+@given(small_programs(), st.lists(st.integers(-5, 5), min_size=4, max_size=4))
+def test_a_bound_is_a_bound(p: Program, duals: list[int]) -> None:
+    solved = highs.solve(p)
+    relaxed = highs.solve(p, relax=True)
+    for bound in (solved.bound, relaxed.bound, highs.safe_lp_bound(p, np.array(duals[: p.size[0]], dtype=float))):
+        if bound is not None and solved.objective is not None:
+            assert p.sense * (solved.objective - bound) >= -1e-6
+    if relaxed.why is Why.OPTIMAL and np.isfinite(p.upper).all():
+        assert relaxed.bound == pytest.approx(relaxed.objective, abs=1e-6)
+
+
+@settings(deadline=None, max_examples=150)
+@given(small_programs())
+def test_presolve_changes_no_optimum(p: Program) -> None:
+    with_presolve, without = highs.solve(p), highs.solve(p, options={"presolve": "off"})
+    if Why.OPTIMAL in (with_presolve.why, without.why):
+        assert with_presolve.objective == pytest.approx(without.objective, abs=1e-6)
+
+
+def test_safe_bound_survives_rubbish() -> None:
+    p = knapsack(20, 5, 1)
+    optimum = highs.solve(p).objective
+    assert optimum is not None
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, 1.0, 1e6):
+        bound = highs.safe_lp_bound(p, rng.normal(size=5) * scale)
+        assert bound is not None
+        assert bound >= optimum
+    assert highs.safe_lp_bound(p, np.full(5, np.nan)) == pytest.approx(p.cost.sum())
+
+
+def test_safe_bound_uses_what_rows_imply() -> None:
+    # x has no upper bound, but 2x + y <= 7.5 implies one, so rounding in the duals costs nothing
+    p = program_of_rows(
+        sense=-1,
+        cost=[3, 2],
+        lower=[0, 0],
+        upper=[INF, INF],
+        integer=[False, False],
+        rows=[(-INF, {0: 2, 1: 1}, 7.5), (-INF, {0: 1, 1: 3}, 9)],
+    )
+    assert highs.safe_lp_bound(p, np.array([1.4 - 1e-9, 0.2])) == pytest.approx(12.3, abs=1e-6)
+    unbounded = program_of_rows(sense=-1, cost=[1], lower=[0], upper=[INF], integer=[False], rows=[])
+    assert highs.safe_lp_bound(unbounded, np.zeros(0)) is None
+
+
+# --- columns added while solving ------------------------------------------------------------------------------
+
+
+def test_session_generates_the_columns_of_a_cutting_stock_problem() -> None:
+    """Rods of 10; 44 pieces of 3, 3 of 4, 48 of 5. Area 384: at least 38.4 rods, and 38.4 suffice as fractions."""
+    sizes, wanted = np.array([3.0, 4.0, 5.0]), np.array([44.0, 3.0, 48.0])
+    patterns = np.array([[3.0, 0, 0], [0, 2.0, 0], [0, 0, 2.0]])
+    session = highs.Session(
+        program_of_rows(
+            sense=1,
+            cost=[1, 1, 1],
+            lower=[0] * 3,
+            upper=[INF] * 3,
+            integer=[True] * 3,
+            rows=[(float(wanted[i]), {i: float(patterns[i, i])}, INF) for i in range(3)],
+        )
+    )
+    every = [np.array(a) for a in itertools.product(range(4), range(3), range(3)) if sizes @ a <= 10]
+    rounds = 0
+    while True:
+        solved = session.solve()
+        assert solved.row_duals is not None
+        duals = solved.row_duals
+        best = max(every, key=lambda a: float(duals @ a))
+        if float(solved.row_duals @ best) <= 1 + 1e-9:
+            break
+        rounds += 1
+        rows = np.flatnonzero(best).astype(np.int32)
+        session.add_columns(
+            cost=np.ones(1),
+            lower=np.zeros(1),
+            upper=np.full(1, INF),
+            start=np.array([0, len(rows)], dtype=np.int32),
+            index=rows,
+            value=best[rows].astype(np.float64),
+            integer=np.ones(1, dtype=np.bool_),
+        )
+    assert 0 < rounds < 10
+    everything = program_of_rows(
+        sense=1,
+        cost=[1] * len(every),
+        lower=[0] * len(every),
+        upper=[INF] * len(every),
+        integer=[True] * len(every),
+        rows=[(float(wanted[i]), {j: float(a[i]) for j, a in enumerate(every) if a[i]}, INF) for i in range(3)],
+    )
+    assert solved.objective == pytest.approx(highs.solve(everything, relax=True).objective)
+    grown = highs.solve(session.program)
+    assert grown.objective is not None
+    assert grown.objective >= math.ceil(solved.objective or 0)
+
+
+def test_session_follows_changes() -> None:
+    session = highs.Session(
+        program_of_rows(
+            sense=-1, cost=[1, 1], lower=[0, 0], upper=[9, 9], integer=[False] * 2, rows=[(-INF, {0: 1, 1: 2}, 4)]
+        )
+    )
+    assert session.solve().objective == pytest.approx(4)
+    session.change_cost(np.array([1.0, 3.0]))
+    assert session.solve().objective == pytest.approx(6)
+    session.change_row_bounds(np.array([-INF]), np.array([2.0]))
+    assert session.solve().objective == pytest.approx(3)
+    session.change_column_bounds(np.zeros(2), np.array([9.0, 0.5]))
+    solved = session.solve()
+    assert solved.objective == pytest.approx(2.5)
+    assert solved.bound == pytest.approx(2.5)
+    assert highs.solve(session.program).objective == pytest.approx(2.5)
+
+
+# --- wrong answers of the past ---------------------------------------------------------------------------------
+
+PAST: dict[str, tuple[Program, dict[int, range], float]] = {
+    "2957": (
+        # x whole, y real: x + y >= 20.1. y must be at least 8.1 at x = 12: 12 + 16.2
+        program_of_rows(
+            sense=1, cost=[1, 2], lower=[0, 8], upper=[20, 20], integer=[True, False], rows=[(20.1, {0: 1, 1: 1}, INF)]
+        ),
+        {0: range(21)},
+        28.2,
+    ),
+    "3002": (
+        # z whole, z - y = 7.5 leaves (z, y) = (7, -0.5) or (8, 0.5); x + z >= 10: 3 - 2 + 63 or 2 + 2 + 72
+        program_of_rows(
+            sense=1,
+            cost=[1, 4, 9],
+            lower=[0, -1, 0],
+            upper=[4, 1, INF],
+            integer=[False, False, True],
+            rows=[(-INF, {0: 1, 1: 1}, 5), (10, {0: 1, 2: 1}, INF), (7.5, {1: -1, 2: 1}, 7.5)],
+        ),
+        {2: range(12)},
+        64,
+    ),
+    "3043": (
+        # z whole and dearer than x: x alone covers 4.5
+        program_of_rows(
+            sense=1, cost=[2, 3], lower=[0, 0], upper=[10, 10], integer=[False, True], rows=[(4.5, {0: 1, 1: 1}, INF)]
+        ),
+        {1: range(11)},
+        9,
+    ),
+    "3073": (
+        # x whole in [0.45, 3], gap = 3 - x costs 100, t >= |x| costs 0.01: x = 3
+        program_of_rows(
+            sense=1,
+            cost=[100, 0.01, 0],
+            lower=[0, -INF, 0],
+            upper=[INF, INF, INF],
+            integer=[False, False, True],
+            rows=[
+                (3, {0: 1, 2: 1}, 3),
+                (-INF, {1: -1, 2: 1}, 0),
+                (-INF, {1: -1, 2: -1}, 0),
+                (-INF, {2: 1}, 3),
+                (-INF, {2: -1}, -0.45),
+            ],
+        ),
+        {2: range(4)},
+        0.03,
+    ),
+    "3094": (
+        # two links with a big M and one switch: serving the side that costs 10 leaves 8 * 1000
+        program_of_rows(
+            sense=1,
+            cost=[0, 0, 0, 0, 10, 8],
+            lower=[0] * 6,
+            upper=[1, 1, 1000, 1000, 1000, 1000],
+            integer=[True, True, False, False, False, False],
+            rows=[
+                (-INF, {2: 1, 0: -1000}, 0),
+                (-INF, {3: 1, 1: -1000}, 0),
+                (1000, {2: 1, 4: 1}, 1000),
+                (1000, {3: 1, 5: 1}, 1000),
+                (-INF, {0: 1, 1: 1}, 1),
+            ],
+        ),
+        {0: range(2), 1: range(2)},
+        8000,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAST)
+def test_wrong_optima_of_highs_1_14(name: str) -> None:
+    """Models on which HiGHS 1.14.0 called a worse point optimal.
+
+    They are those of the public reports in ERGO-Code/HiGHS with these numbers, written down again as data; the
+    arithmetic beside each and the enumeration here prove the optimum.
+    """
+    p, ranges, optimum = PAST[name]
+    assert best_by_enumeration(p, ranges) == pytest.approx(optimum)
+    solved = highs.solve(p)
+    assert solved.why is Why.OPTIMAL
+    assert solved.objective == pytest.approx(optimum)
+    assert solved.bound == pytest.approx(optimum)
+
+
+def test_whole_data_is_not_exceeded_by_a_tolerance() -> None:
+    """With the solver's own tolerance of 1e-6, 1000 y <= z and z <= 1999.999 would let y = 1.9999990 pass as 2."""
+    p = program_of_rows(
+        sense=-1,
+        cost=[1, 0],
+        lower=[0, 0],
+        upper=[5, 1999.999],
+        integer=[True, False],
+        rows=[(-INF, {0: 1000, 1: -1}, 0)],
+    )
+    solved = highs.solve(p)
+    assert solved.objective == 1
+    loose = highs.solve(p, options={"mip_feasibility_tolerance": 1e-6})
+    assert loose.x is None or p.violation(loose.x) is None
+
+
+# --- Pyomo ----------------------------------------------------------------------------------------------------
+
+
+def test_program_of_a_pyomo_model() -> None:
+    import pyomo.environ as pyo
+    from pyomo.core.expr.numeric_expr import LinearExpression
+
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(3), domain=pyo.NonNegativeIntegers, bounds=(0, 4))
+    m.y = pyo.Var(domain=pyo.Reals)
+    m.unused = pyo.Var(bounds=(1, 2))
+    m.block = pyo.Block()
+    m.block.z = pyo.Var(domain=pyo.Binary)
+    m.block.z.fix(1)
+    m.p = pyo.Param(initialize=2.5, mutable=True)
+    m.linear = pyo.Constraint(
+        expr=(None, LinearExpression(constant=1, linear_coefs=[1, 2, 1], linear_vars=[m.x[0], m.x[1], m.x[0]]), 7)
+    )
+    m.generic = pyo.Constraint(expr=m.p * m.x[2] - m.y + 3 == m.block.z)
+    m.ranged = pyo.Constraint(expr=pyo.inequality(-1, m.y + m.x[0] - m.x[0], 6))
+    m.off = pyo.Constraint(expr=m.y >= 100)
+    m.off.deactivate()
+    m.objective = pyo.Objective(expr=2 * m.x[0] + 3 * m.x[1] + m.y + 10, sense=pyo.maximize)
+    p = program(m)
+    assert [p.columns(c) for c in range(6)] == ["x[0]", "x[1]", "x[2]", "y", "unused", "block.z"]
+    assert [p.rows(r) for r in range(3)] == ["linear", "generic", "ranged"]
+    assert p.sense == -1
+    assert p.offset == 10
+    assert p.cost.tolist() == [2, 3, 0, 1, 0, 0]
+    assert p.integer.tolist() == [True, True, True, False, False, True]
+    assert p.lower.tolist() == [0, 0, 0, -INF, 1, 1]
+    assert p.upper.tolist() == [4, 4, 4, INF, 2, 1]
+    assert p.row_upper.tolist() == [6, -2 if p.start[2] - p.start[1] == 2 else -3, 6]
+    solved = highs.solve(p)
+    # x0 <= 3, x1 <= 3: 2 x0 + 2 x1 <= 6 -> x1 = 3; y = 2.5 x2 + 2 <= 6 -> x2 = 1, y = 4.5
+    assert solved.objective == pytest.approx(9 + 4.5 + 10)
+    assert solved.x is not None
+    load_solution(m, solved.x)
+    assert pyo.value(m.x[1]) == 3
+    assert isinstance(pyo.value(m.x[1]), int)
+    assert pyo.value(m.objective) == pytest.approx(23.5)
+
+
+def test_a_product_is_refused() -> None:
+    import pyomo.environ as pyo
+
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(2))
+    m.row = pyo.Constraint(expr=m.x[0] * m.x[1] <= 1)
+    with pytest.raises(ValueError, match="not linear"):
+        program(m)
+
+
+def test_an_empty_model() -> None:
+    import pyomo.environ as pyo
+
+    p = program(pyo.ConcreteModel())
+    assert p.size == (0, 0)
+    assert highs.solve(p).why is Why.OPTIMAL

@@ -1,0 +1,178 @@
+"""Every field of the format is honoured by a rule or refused by name."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from bad_snapshots import GOOD
+
+from placement import rules
+from placement.errors import UnhonouredError, UsageError
+from placement.honoured import ONLY, RULES, refuse_unhonoured, removable
+from placement.snapshot import (
+    OBJECTIVES,
+    Gpu,
+    Job,
+    Node,
+    NumaZone,
+    Policy,
+    Queue,
+    Running,
+    RunningTask,
+    Snapshot,
+    Task,
+    TaskGroup,
+)
+from placement.snapshot.read import loads, verified
+from placement.snapshot.structure import hints_of, records_of
+
+
+def leaves(record: type[msgspec.Struct] = Snapshot, prefix: str = "", above: tuple[type, ...] = ()) -> list[str]:
+    """Return the path of every field that holds no records, or the records it is in."""
+    found = []
+    for info in msgspec.structs.fields(record):
+        parts = records_of(hints_of(record)[info.name])
+        inside = [part for part in parts if part not in (*above, record)]
+        path = prefix + info.name
+        found += [path] if not inside else [p for part in inside for p in leaves(part, f"{path}.", (*above, record))]
+    return found
+
+
+def lines(path: str) -> list[str]:
+    """Return the lines of the table that speak of a field."""
+    return [line for line in RULES if path == line or path.startswith(f"{line}.")]
+
+
+def test_every_field_has_one_line() -> None:
+    assert {path: lines(path) for path in leaves() if len(lines(path)) != 1} == {}
+
+
+def test_every_line_is_a_field() -> None:
+    paths = leaves()
+    assert [line for line in RULES if not any(p == line or p.startswith(f"{line}.") for p in paths)] == []
+
+
+def test_only_what_is_refused_stands_for_the_records_below_it() -> None:
+    assert [line for line, rule in RULES.items() if rule is not None and line not in leaves()] == []
+
+
+def test_rules_are_named_as_they_name_themselves() -> None:
+    registered = {rule.name for rule in rules.NODE_FILTERS} | {rule.name for rule in rules.CARD_FILTERS}
+    registered |= {rule.name for rule in rules.DIMENSIONS}
+    others = {
+        "identity",
+        "text",
+        "limits",
+        "shares",
+        "device_memory",
+        "gang",
+        "value",
+        "arrival",
+        "running",
+        "objectives",
+    }
+    named = {rule for rule in RULES.values() if rule is not None}
+    assert registered <= named
+    assert named - registered == others
+
+
+def test_partly_honoured_fields_name_possible_values() -> None:
+    assert ONLY["policy.objectives"] == set(OBJECTIVES) - {"completion_time"}
+    assert ONLY["nodes.gpus.sharing"] < {"shared", "exclusive", "time_slicing", "mps", "vgpu"}
+
+
+def problems(snapshot: Snapshot, *without: str) -> dict[str, str]:
+    with pytest.raises(UnhonouredError) as caught:
+        refuse_unhonoured(verified(snapshot), without)
+    return {problem.path: str(problem) for problem in caught.value.problems}
+
+
+def with_task(task: Task, **fields: object) -> Snapshot:
+    return Snapshot(jobs=(Job(name="j", groups=(TaskGroup(name="g", task=task),), **fields),))  # type: ignore[arg-type]
+
+
+EVERYTHING = loads(msgspec.json.encode(GOOD))
+
+
+def test_each_refused_field_is_named_once() -> None:
+    with pytest.raises(UnhonouredError) as caught:
+        refuse_unhonoured(EVERYTHING)
+    named = {problem.remedy.rpartition(" ")[2] for problem in caught.value.problems}
+    assert named == set(removable()) - {"nodes.gpus.sharing"}
+    assert len(caught.value.problems) == len(named)
+
+
+def test_each_field_can_be_left_out() -> None:
+    left = refuse_unhonoured(EVERYTHING, removable())
+    assert refuse_unhonoured(left) is left
+    assert verified(left) is left
+    assert left.policy.objectives == ("value", "tasks")
+    assert left.jobs[0].requires == EVERYTHING.jobs[0].requires
+    assert left.nodes[1].gpus[2].sharing == "exclusive"
+    assert [len(job.groups) for job in left.jobs] == [2, 1, 1]
+
+
+def test_first_use_and_number_of_uses() -> None:
+    nodes = (Node(name="a"), *(Node(name=f"n{i}", zones=(NumaZone(id=0),)) for i in range(3)))
+    (message,) = problems(Snapshot(nodes=nodes)).values()
+    assert message == (
+        "nodes[1].zones: no rule honours nodes.zones yet, which is used 3 times; "
+        "remove it, or solve as if it were absent with --without nodes.zones"
+    )
+
+
+def test_nested_groups_are_looked_at() -> None:
+    inner = TaskGroup(name="i", task=Task(nics=1))
+    job = Job(name="j", groups=(TaskGroup(name="o", groups=(TaskGroup(name="m", groups=(inner,)),)),))
+    assert list(problems(Snapshot(jobs=(job,)))) == ["jobs[0].groups[0].groups[0].groups[0].task.nics"]
+    left = refuse_unhonoured(verified(Snapshot(jobs=(job,))), ["jobs.groups.task.nics"])
+    assert left.jobs[0].groups[0].groups[0].groups[0].task == Task()
+
+
+def test_some_values_of_a_field() -> None:
+    cards = (Gpu(model="a", sharing="exclusive"), Gpu(model="b", sharing="mps"), Gpu(model="c", sharing="vgpu"))
+    snapshot = Snapshot(nodes=(Node(name="n", gpus=cards),))
+    (message,) = problems(snapshot).values()
+    assert message.startswith('nodes[0].gpus[1].sharing: no rule honours nodes.gpus.sharing "mps", "vgpu" yet')
+    left = refuse_unhonoured(verified(snapshot), ["nodes.gpus.sharing"])
+    assert [gpu.sharing for gpu in left.nodes[0].gpus] == ["exclusive", "shared", "shared"]
+
+
+def test_some_objectives() -> None:
+    snapshot = verified(Snapshot(policy=Policy(objectives=("tasks", "completion_time", "nodes"))))
+    assert list(problems(snapshot)) == ["policy.objectives[1]"]
+    assert refuse_unhonoured(snapshot, ["policy.objectives"]).policy.objectives == ("tasks", "nodes")
+
+
+def test_state_of_running_jobs() -> None:
+    running = Running(tasks=(RunningTask(group="g", index=0, node="n"),), restarts=2)
+    snapshot = verified(msgspec.structs.replace(with_task(Task(), running=running), nodes=(Node(name="n"),)))
+    assert list(problems(snapshot)) == ["jobs[0].running.restarts"]
+
+
+def test_what_is_honoured_passes_as_it_is() -> None:
+    snapshot = verified(with_task(Task(gpus=1, gpu_share="500m", cpu=1), priority=3, submit_time=2.0))
+    assert refuse_unhonoured(snapshot) is snapshot
+    assert refuse_unhonoured(snapshot, ["queues"]) is snapshot
+
+
+def test_leaving_out_does_not_hide_the_rest() -> None:
+    snapshot = verified(Snapshot(nodes=(Node(name="n", cgroup=2, failure_rate=1.0),), queues=(Queue(name="q"),)))
+    assert list(problems(snapshot, "queues", "nodes.cgroup")) == ["nodes[0].failure_rate"]
+
+
+@pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        ("nodes.zone", 'did you mean "nodes.zones"?'),
+        ("nodes.cpu", 'the rule "capacity" honours nodes.cpu'),
+        ("jobs", "there is no field"),
+        ("", "there is no field"),
+        ("nodes.zones.cpu", "nodes.zones"),
+    ],
+)
+def test_what_cannot_be_left_out(name: str, phrase: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        refuse_unhonoured(Snapshot(), [name])
+    assert phrase in str(caught.value)
+    assert "possible are nodes.cgroup" in str(caught.value)

@@ -1,0 +1,136 @@
+"""The import directions of the rooms, held by reading every import in the tree."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "placement"
+
+LAYERS: dict[str, set[str]] = {
+    "placement.version": set(),
+    "placement.errors": set(),
+    "placement.units": set(),
+    "placement.names": set(),
+    "placement.snapshot": {"errors", "units", "names", "honoured"},
+    "placement.honoured": {"errors", "units", "names", "snapshot"},
+    "placement.plan": {"errors", "units", "snapshot"},
+    "placement.check": {"errors", "units", "names", "snapshot", "plan", "honoured"},
+    "placement.rules": {"errors", "units", "snapshot"},
+    "placement.gang": set(),
+    "placement.instance": {"gang", "snapshot"},
+}
+"""Rooms near the ground, and all that each may import of the package besides itself."""
+
+ABOVE = {
+    "placement.heuristics": {"engine", "planning", "exact", "models", "report", "commands", "cli", "formats", "check"},
+    "placement.exact": {"engine", "planning", "heuristics", "report", "commands", "cli", "formats", "check"},
+    "placement.models": {"engine", "planning", "exact", "heuristics", "report", "commands", "cli", "formats", "check"},
+    "placement.formats": {"engine", "planning", "exact", "models", "heuristics", "report", "commands", "cli", "check"},
+    "placement.engine": {"models", "report", "commands", "cli", "formats"},
+    "placement.report": {"models", "commands", "cli", "formats"},
+}
+"""Rooms further up, and what they may not import."""
+
+ONLY_IN = {
+    "pyomo": ("placement.models", "placement.exact"),
+    "highspy": ("placement.exact",),
+    "typer": ("placement.cli", "placement.commands"),
+    "rich": ("placement.cli", "placement.commands", "placement.report"),
+    "matplotlib": (),
+    "scipy": (),
+}
+"""Libraries, and the only rooms that may import them."""
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Yield every module of the package; `placement/models` and `placement/instances` are links."""
+    for folder in (PACKAGE, ROOT / "models", ROOT / "instances"):
+        above = "placement" if folder == PACKAGE else f"placement.{folder.name}"
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            if folder == PACKAGE and parts[0] in ("models", "instances"):
+                continue
+            yield ".".join((above, *(part for part in parts if part != "__init__"))), path
+
+
+def imports(name: str, path: Path) -> set[str]:
+    """Return the absolute names of all that a module imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name} has a relative import; imports are absolute here"
+            assert node.module is not None
+            # `from placement import check` imports a room, `from placement.errors import X` a name
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "placement" else set()
+            found |= inner or {node.module}
+    return found
+
+
+MODULES = [pytest.param(name, path, id=name) for name, path in modules()]
+
+
+def within(name: str, room: str) -> bool:
+    return name == room or name.startswith(f"{room}.")
+
+
+def test_every_room_is_seen() -> None:
+    names = {name for name, _ in modules()}
+    assert {"placement.cli", "placement.engine", "placement.models", "placement.check", "placement.units"} <= names
+
+
+@pytest.mark.parametrize(("name", "path"), MODULES)
+def test_direction(name: str, path: Path) -> None:
+    own = [other for other in imports(name, path) if within(other, "placement")]
+    for room, allowed in LAYERS.items():
+        if within(name, room):
+            beside = {f"placement.{other}" for other in allowed} | {room}
+            wrong = [other for other in own if not any(within(other, one) for one in beside)]
+            assert not wrong, f"{name} imports {wrong}; {room} may import {sorted(beside)} alone"
+    for room, above in ABOVE.items():
+        if within(name, room) and name != "placement.exact.worker":
+            wrong = [other for other in own if any(within(other, f"placement.{one}") for one in above)]
+            assert not wrong, f"{name} imports {wrong}, which is above it"
+
+
+@pytest.mark.parametrize(("name", "path"), MODULES)
+def test_libraries_stay_in_their_rooms(name: str, path: Path) -> None:
+    for library, rooms in ONLY_IN.items():
+        if any(within(other, library) for other in imports(name, path)):
+            assert any(within(name, room) for room in rooms), f"{name} imports {library}"
+
+
+@pytest.mark.parametrize(("name", "path"), MODULES)
+def test_models_are_imported_by_one_name(name: str, path: Path) -> None:
+    assert not [other for other in imports(name, path) if within(other, "models") or within(other, "instances")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--help"],
+        ["solve", "--help"],
+        ["check", "fragmentation-two-nodes", "no-such-plan.json"],
+        ["schema"],
+        ["generate"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_solver_is_loaded_without_solving(command: list[str]) -> None:
+    program = (
+        "import sys; from placement.cli import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(sorted(loaded & {'pyomo', 'highspy', 'scipy'}), file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, check=True)
+    assert run.stderr.splitlines()[-1] == "[]"

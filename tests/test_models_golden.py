@@ -1,0 +1,83 @@
+"""One model a family, written out, with every family it does not need switched off.
+
+To write the files anew after a change that is meant, run this module with ``PLACEMENT_WRITE_GOLDEN=1`` and read the
+difference.
+"""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import model_cases
+import pyomo.environ as pyo
+import pytest
+
+from placement import models
+from placement.evaluate import Score
+from placement.models import FAMILIES, Goal, pooled
+from placement.models.core import Parts, add_goal, add_held
+
+GOLDEN = Path(__file__).parent / "golden"
+MODELS = Path(models.__file__).parent
+HELPERS = {"__init__", "core", "patterns", "pools", "pooled", "pooled_linear"}
+"""Files in models/ that are no family."""
+OBJECTIVES = ("value", "tasks", "nodes", "whole_nodes", "fragmentation")
+
+
+def with_needs(name: str) -> list[str]:
+    found: dict[str, None] = {}
+    for needed in FAMILIES[name].NEEDS:
+        found |= dict.fromkeys(with_needs(needed))
+    return [*found, name]
+
+
+def model_of(name: str) -> Any:
+    """Return the model of one family and of those it needs."""
+    instance = model_cases.golden_ladder() if name == "ladder" else model_cases.golden()
+    asked = frozenset(OBJECTIVES) if name == "pattern_goals" else frozenset({name} & set(OBJECTIVES))
+    m = pyo.ConcreteModel(name)
+    m.parts = Parts(instance, asked)
+    for family in with_needs(name):
+        FAMILIES[family].add(m, instance)
+    reached = list(m.parts.goals)
+    if not reached:
+        m.goal = pyo.Objective(expr=0)
+    elif len(reached) == 1:
+        add_goal(m, reached[0])
+    else:  # the last is optimised, the others are held, so that all of them are seen
+        add_held(m, [Score(g.objective, g.priority, Fraction(1)) for g in reached[:-1]])
+        add_goal(m, reached[-1])
+    return m
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_golden(name: str, tmp_path: Path) -> None:
+    written = tmp_path / "model.lp"
+    model_of(name).write(str(written), format="lp", io_options={"symbolic_solver_labels": True})
+    kept = GOLDEN / f"{name}.lp"
+    if os.environ.get("PLACEMENT_WRITE_GOLDEN"):
+        kept.write_bytes(written.read_bytes())
+    assert written.read_text() == kept.read_text()
+
+
+def test_every_family_is_listed_and_has_its_maths_and_its_golden_model() -> None:
+    pooled_families = {module.__name__.rpartition(".")[2]: module for module in pooled.FAMILIES}
+    files = {path.stem for path in MODELS.glob("*.py")} - HELPERS
+    assert files == set(FAMILIES) | set(pooled_families)
+    for name, module in {**FAMILIES, **pooled_families}.items():
+        assert module.__doc__ is not None
+        assert ".. math::" in module.__doc__, name
+        assert callable(module.add), name
+        assert (GOLDEN / f"{name}.lp").exists(), name
+
+
+def test_golden_files_belong_to_families() -> None:
+    pooled_families = {module.__name__.rpartition(".")[2] for module in pooled.FAMILIES}
+    assert {path.stem for path in GOLDEN.glob("*.lp")} <= set(FAMILIES) | pooled_families
+
+
+def test_goals_of_the_golden_instance() -> None:
+    assert list(model_of("value").parts.goals) == [Goal("value", 10), Goal("value", 0)]

@@ -1,0 +1,82 @@
+"""Why jobs wait: what can never start is told from what finds no room."""
+
+import numpy as np
+
+from placement.compile import compile as compile_snapshot
+from placement.instance import Assignment
+from placement.pending import pending
+from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+
+
+def reasons(snapshot: Snapshot, assignment: Assignment | None = None) -> dict[str, tuple[str, int, int]]:
+    instance = compile_snapshot(snapshot)
+    found = pending(instance, assignment or Assignment.empty())
+    return {p.job: (p.reason, p.placed, p.wanted) for p in found}
+
+
+def job(name: str, task: Task, count: int = 1, members: int = 1) -> Job:
+    return Job(name=name, count=count, groups=(TaskGroup(name="w", count=members, task=task),))
+
+
+NODE = Node(name="n", count=2, cpu=8, gpus=(Gpu(model="A", count=4, memory="40Gi"),))
+
+
+def test_never_is_told_from_no_room() -> None:
+    busy = Job(
+        name="busy",
+        groups=(TaskGroup(name="w", count=2, task=Task(gpus=4)),),
+        running=Running(
+            tasks=tuple(RunningTask(group="w", index=i, node=f"n-{i}", gpus=(0, 1, 2, 3)) for i in range(2))
+        ),
+    )
+    snapshot = Snapshot(
+        nodes=(NODE,),
+        jobs=(
+            busy,
+            job("fits-when-idle", Task(gpus=4)),
+            job("five-cards", Task(gpus=5)),
+            job("cpu", Task(cpu=9)),
+            job("model", Task(gpus=1, gpu_models=("B",))),
+            job("memory", Task(gpus=1, gpu_memory="41Gi")),
+            job("label", Task(node_selector={"a": "b"})),
+        ),
+    )
+    found = reasons(snapshot)
+    assert found.pop("fits-when-idle") == ("no_room", 0, 1)
+    assert set(found) == {"five-cards", "cpu", "model", "memory", "label"}
+    assert set(found.values()) == {("never", 0, 1)}
+
+
+def test_details_name_the_cause_and_count_the_nodes() -> None:
+    snapshot = Snapshot(nodes=(NODE,), jobs=(job("memory", Task(gpus=1, gpu_memory="41Gi")),))
+    instance = compile_snapshot(snapshot)
+    (found,) = pending(instance, Assignment.empty())
+    assert found.detail == "no node could take a task of w even without other work (2: too little device memory)"
+
+
+def test_no_nodes() -> None:
+    assert reasons(Snapshot(jobs=(job("a", Task()),)))["a"] == ("never", 0, 1)
+
+
+def test_an_optional_group_that_never_fits_is_no_reason() -> None:
+    groups = (
+        TaskGroup(
+            name="any",
+            min_groups=1,
+            groups=(TaskGroup(name="large", task=Task(gpus=9)), TaskGroup(name="small", task=Task(gpus=1))),
+        ),
+    )
+    assert reasons(Snapshot(nodes=(NODE,), jobs=(Job(name="j", groups=groups),)))["j"] == ("no_room", 0, 2)
+
+
+def test_partly_running_jobs_are_listed_with_their_counts() -> None:
+    elastic = Job(name="e", count=2, groups=(TaskGroup(name="w", count=3, min_count=1, task=Task(gpus=1)),))
+    snapshot = Snapshot(nodes=(NODE,), jobs=(elastic,))
+    rows = [(0, 0, 0, 0, (0,)), (0, 0, 1, 0, (1,)), (1, 0, 0, 1, (0,)), (1, 0, 1, 1, (1,)), (1, 0, 2, 1, (2,))]
+    assert reasons(snapshot, Assignment.of(rows)) == {"e-0": ("no_room", 2, 3)}
+
+
+def test_everything_placed_leaves_nothing_pending() -> None:
+    snapshot = Snapshot(nodes=(NODE,), jobs=(job("a", Task(gpus=1)),))
+    assert reasons(snapshot, Assignment.of([(0, 0, 0, 1, (2,))])) == {}
+    assert np.array_equal(Assignment.empty().offset, [0])
