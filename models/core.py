@@ -101,12 +101,15 @@ class Parts:
 
 
 def add_rows(m: Any, name: str, rows: Mapping[Any, Row]) -> None:
-    """Add constraints by index; rows without terms or limits are left out.
+    """Add constraints by index, of whole variables with whole coefficients.
+
+    A row is divided by the greatest common divisor of its coefficients and its limits are rounded inwards, which whole
+    points do not notice; rows without terms or limits are left out.
 
     Raises
     ------
     ValueError
-        If a row without terms cannot hold: a model that can be infeasible is a mistake here.
+        If a row cannot hold by itself: a model that can be infeasible is a mistake here.
     """
     expressions: dict[Hashable, Any] = {}
     for index, (low, given, high) in rows.items():
@@ -115,9 +118,14 @@ def add_rows(m: Any, name: str, rows: Mapping[Any, Row]) -> None:
             if low > 0 or high < 0:
                 raise ValueError(f"row {name}[{index}] has no terms and cannot hold")
             continue
+        divisor = gcd(*(coefficient for coefficient, _ in terms))
+        low = low if low == -inf else -(-int(low) // divisor)
+        high = high if high == inf else int(high) // divisor
         if low == -inf and high == inf:
             continue
-        body = linear(terms)
+        if low > high:
+            raise ValueError(f"row {name}[{index}] cannot hold for whole numbers")
+        body = linear([(coefficient // divisor, variable) for coefficient, variable in terms])
         if low == high:
             expressions[index] = (body, low)
         else:

@@ -188,7 +188,9 @@ class Arranger:
             return 0
         card, there = free.most_common(1)[0]
         tasks = [self.instance.shapes[s] for s in self.shapes if self._has_room(card, s)]
-        asked = np.array([task.demand for task in tasks], dtype=np.int64).reshape(len(tasks), -1)
+        asked = np.array([task.demand for task in tasks], dtype=np.int64).reshape(
+            len(tasks), len(self.instance.resources)
+        )
         gpus = np.array([task.gpus for task in tasks], dtype=np.int64)
         fits = gpus[:, None] + gpus[None, :] <= there
         for r, have in enumerate(self.node_class.free):

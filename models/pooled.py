@@ -12,12 +12,19 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from placement.models import pooled_cards, pooled_counts, pooled_gangs, pooled_objective, pooled_resources
-from placement.models.pooled_linear import paused_collection
-from placement.models.pooled_objective import Target
+from placement.models import (
+    pooled_cards,
+    pooled_counts,
+    pooled_gangs,
+    pooled_objective,
+    pooled_prices,
+    pooled_resources,
+)
+from placement.models.pooled_linear import Draft, Prices, Target, paused_collection
 from placement.models.pools import Pattern, Pooling
 
-FAMILIES = (pooled_counts, pooled_cards, pooled_resources, pooled_gangs, pooled_objective)
+REST = (pooled_resources, pooled_gangs, pooled_objective)
+"""Families that are always there."""
 
 
 def build(
@@ -26,6 +33,7 @@ def build(
     weights: Mapping[Target, float],
     held: Mapping[Target, int] | None = None,
     steps: Sequence[tuple[float, float]] = (),
+    prices: Sequence[Prices] = (),
 ) -> Any:
     """Return the model.
 
@@ -40,6 +48,8 @@ def build(
         Values that must be kept, in units of the instance.
     steps : sequence of (level, cost), optional
         Price of filling a pool beyond each level; see `pooled_resources`.
+    prices : sequence of Prices, optional
+        If given, cards are seen through these prices and patterns are not used; see `pooled_prices`.
 
     Returns
     -------
@@ -48,7 +58,7 @@ def build(
     """
     with paused_collection():
         m = pyo.ConcreteModel()
-        m.pooling, m.patterns, m.weights, m.held, m.steps = view, patterns, weights, held or {}, tuple(steps)
-        for family in FAMILIES:
+        m.draft = Draft(view, patterns, weights, held or {}, steps, prices)
+        for family in (pooled_counts, pooled_prices if prices else pooled_cards, *REST):
             family.add(m, view.instance)
     return m

@@ -23,12 +23,11 @@ which every placement satisfies: on one node :math:`\sum g_s n_s \le w` implies
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from placement.instance import Instance
-from placement.models.pooled_linear import Row, add_rows, whole_numbers
-from placement.models.pools import Pattern, Pooling
+from placement.models.pooled_linear import Draft, Row, add_rows, whole_numbers
+from placement.models.pools import Pooling
 
 
 def row_numbers(view: Pooling) -> tuple[list[int], list[int]]:
@@ -41,9 +40,10 @@ def row_numbers(view: Pooling) -> tuple[list[int], list[int]]:
 
 
 def add(m: Any, instance: Instance) -> None:
-    """Add `x` and the slot, card and block rows for the patterns in `m.patterns`."""
-    view: Pooling = m.pooling
-    patterns: Sequence[Pattern] = m.patterns
+    """Add `x` and the slot, card and block rows for the patterns in `Draft.patterns`."""
+    draft: Draft = m.draft
+    view = draft.view
+    patterns = draft.patterns
     first_slot, first_card = row_numbers(view)
     groups = [group for pool in view.pools for group in pool.groups]
     counts = [groups[first_card[p.pool] + p.group].count for p in patterns]
@@ -51,18 +51,13 @@ def add(m: Any, instance: Instance) -> None:
     # not scaled: column generation adds to these rows later
     slots = [Row(scaled=False) for _ in range(first_slot[-1])]
     cards = [Row(float(group.count), scaled=False) for group in groups]
-    blocks = [{u: Row(float(count)) for u, count in pool.blocks.items()} for pool in view.pools]
     for pair, (shape, pool, slot) in enumerate(
         zip(view.shape.tolist(), view.pool.tolist(), view.slot.tolist(), strict=True)
     ):
         if slot < 0:
             continue
         task = instance.shapes[shape]
-        slots[first_slot[pool] + slot].add(float(task.gpus), m.n_list[pair])
-        if task.units == instance.card_units:
-            for u, row in blocks[pool].items():
-                if task.gpus >= u:
-                    row.add(float(task.gpus // u), m.n_list[pair])
+        slots[first_slot[pool] + slot].add(float(task.gpus), draft.n[pair])
     for pattern, variable in zip(patterns, x, strict=True):
         cards[first_card[pattern.pool] + pattern.group].add(1.0, variable)
         for slot, parts in enumerate(pattern.parts):
@@ -70,5 +65,19 @@ def add(m: Any, instance: Instance) -> None:
                 slots[first_slot[pattern.pool] + slot].add(-float(parts), variable)
     add_rows(m, "slots", slots)
     add_rows(m, "cards", cards)
-    add_rows(m, "blocks", [row for rows in blocks for row in rows.values()])
-    m.x_list = x
+    add_rows(m, "blocks", block_rows(m, instance))
+    draft.x = x
+
+
+def block_rows(m: Any, instance: Instance) -> list[Row]:
+    """Return the rows for blocks of whole cards."""
+    draft: Draft = m.draft
+    view = draft.view
+    blocks = [{u: Row(float(count)) for u, count in pool.blocks.items()} for pool in view.pools]
+    for pair, (shape, pool) in enumerate(zip(view.shape.tolist(), view.pool.tolist(), strict=True)):
+        task = instance.shapes[shape]
+        if task.units == instance.card_units:
+            for u, row in blocks[pool].items():
+                if task.gpus >= u:
+                    row.add(float(task.gpus // u), draft.n[pair])
+    return [row for rows in blocks for row in rows.values() if row.variables]

@@ -17,12 +17,13 @@ from __future__ import annotations
 from typing import Any
 
 from placement.instance import Instance
-from placement.models.pooled_linear import Row, add_rows, whole_numbers
+from placement.models.pooled_linear import Draft, Row, add_rows, whole_numbers
 
 
 def add(m: Any, instance: Instance) -> None:
-    """Add `n`, `t` and the rows that link them; `m.pooling` says which pools and leaves there are."""
-    view = m.pooling
+    """Add `n`, `t` and the rows that link them; `Draft.view` says which pools and leaves there are."""
+    draft: Draft = m.draft
+    view = draft.view
     n = whole_numbers(m, "n", view.most.tolist())
     t = whole_numbers(m, "t", view.leaves[:, 3].tolist())
     rows = [Row(float(e)) for e in view.elsewhere.tolist()]
@@ -37,4 +38,4 @@ def add(m: Any, instance: Instance) -> None:
         if rows[shape].variables:
             rows[shape].add(-1.0, n[pair])
     add_rows(m, "room_for_started_tasks", [row for row in rows if row.variables])
-    m.n_list, m.t_list = n, t
+    draft.n, draft.t = n, t

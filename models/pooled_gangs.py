@@ -24,7 +24,7 @@ import pyomo.environ as pyo
 
 from placement.gang import Branch, Leaf
 from placement.instance import Instance, JobClass
-from placement.models.pooled_linear import Row, add_rows
+from placement.models.pooled_linear import Draft, Row, add_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,16 @@ def is_single(job_class: JobClass) -> bool:
 
 
 def add(m: Any, instance: Instance) -> None:
-    """Add the gang rows of the job classes of `m.pooling`; jobs of one task need none.
+    """Add the gang rows of the job classes of `Draft.view`; jobs of one task need none.
 
-    `m.gang_counts` gets, by job class, the count of running jobs and the counts of every child by path.
+    `Draft.gangs` gets, by job class, the count of running jobs and the counts of every child by path.
     """
+    draft: Draft = m.draft
     by_class: dict[int, dict[int, Any]] = defaultdict(dict)
-    for number, (job_class, leaf) in enumerate(m.pooling.leaves[:, :2].tolist()):
-        by_class[job_class][leaf] = m.t_list[number]
+    for number, (job_class, leaf) in enumerate(draft.view.leaves[:, :2].tolist()):
+        by_class[job_class][leaf] = draft.t[number]
     build = _Rows(m)
-    m.gang_counts = {}
+    draft.gangs = {}
     for number, tasks in by_class.items():
         job_class = instance.job_classes[number]
         if is_single(job_class):
@@ -99,7 +100,7 @@ def add(m: Any, instance: Instance) -> None:
         jobs = Times(1, build.count(job_class.size))
         build.children = {}
         _members(build, job_class.root, jobs, job_class.size, tasks)
-        m.gang_counts[number] = (jobs, build.children)
+        draft.gangs[number] = (jobs, build.children)
     add_rows(m, "gangs", build.rows)
 
 

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
+
+from placement.models.pools import Pattern, Pooling
+
+Target = tuple[str, int | None]
+"""An objective and, for ``value``, the priority."""
+
+Prices = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+"""Prices of the parts of every slot type, and the most value that a card of every group can hold, pool by pool."""
 
 
 @dataclass(slots=True)
@@ -39,6 +49,40 @@ class Row:
         scale = power_of_two(self.coefficients) if self.scaled else 1.0
         coefficients = self.coefficients if scale == 1.0 else [c * scale for c in self.coefficients]
         return None, LinearExpression(linear_coefs=coefficients, linear_vars=self.variables), self.upper * scale
+
+
+@dataclass(slots=True)
+class Draft:
+    """A pooled model under construction: what was asked for, and what its families have added so far.
+
+    Attributes
+    ----------
+    view : Pooling
+    patterns : sequence of Pattern
+    weights : mapping of target to float
+    held : mapping of target to int
+    steps : sequence of (level, cost)
+    prices : sequence of Prices
+        See `placement.models.pooled.build` for these.
+    n, t, x : lists of variables
+        By pair of the view, by its leaves, by pattern.
+    filling : list of (variable, pool, step)
+        Shares of a pool's capacity used beyond a step.
+    gangs : dict
+        By job class, the count of running jobs and the counts of every child by path.
+    """
+
+    view: Pooling
+    patterns: Sequence[Pattern]
+    weights: Mapping[Target, float]
+    held: Mapping[Target, int]
+    steps: Sequence[tuple[float, float]]
+    prices: Sequence[Prices]
+    n: list[Any] = field(default_factory=list)
+    t: list[Any] = field(default_factory=list)
+    x: list[Any] = field(default_factory=list)
+    filling: list[tuple[Any, int, int]] = field(default_factory=list)
+    gangs: dict[int, Any] = field(default_factory=dict)
 
 
 def power_of_two(coefficients: Sequence[float]) -> float:

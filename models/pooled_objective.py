@@ -19,10 +19,7 @@ import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from placement.instance import Instance, Ints
-from placement.models.pooled_linear import Row, add_rows
-
-Target = tuple[str, int | None]
-"""An objective and, for ``value``, the priority."""
+from placement.models.pooled_linear import Draft, Row, Target, add_rows
 
 
 def coefficients(instance: Instance, leaves: Ints, target: Target) -> Ints:
@@ -38,21 +35,22 @@ def coefficients(instance: Instance, leaves: Ints, target: Target) -> Ints:
 
 
 def add(m: Any, instance: Instance) -> None:
-    """Add the objective ``m.weights`` (target -> weight) and the rows that hold ``m.held`` (target -> value)."""
-    leaves = m.pooling.leaves
+    """Add the objective with the draft's weights and the rows that hold what it holds."""
+    draft: Draft = m.draft
+    leaves = draft.view.leaves
     total = np.zeros(len(leaves))
-    for target, weight in m.weights.items():
+    for target, weight in draft.weights.items():
         total += weight * coefficients(instance, leaves, target)
-    terms: list[tuple[float, Any]] = [(c, t) for c, t in zip(total.tolist(), m.t_list, strict=True) if c]
-    if m.steps:
-        costs = [cost for _, cost in m.steps]
-        cards = [sum(group.count for group in pool.groups) for pool in m.pooling.pools]
-        terms += [(-costs[step] * cards[pool], variable) for variable, pool, step in m.filling if cards[pool]]
+    terms: list[tuple[float, Any]] = [(c, t) for c, t in zip(total.tolist(), draft.t, strict=True) if c]
+    if draft.steps:
+        costs = [cost for _, cost in draft.steps]
+        cards = [sum(group.count for group in pool.groups) for pool in draft.view.pools]
+        terms += [(-costs[step] * cards[pool], variable) for variable, pool, step in draft.filling if cards[pool]]
     m.objective = pyo.Objective(expr=_sum(terms), sense=pyo.maximize)
     rows = []
-    for target, reached in m.held.items():
+    for target, reached in draft.held.items():
         row = Row(-float(reached))
-        for c, t in zip(coefficients(instance, leaves, target).tolist(), m.t_list, strict=True):
+        for c, t in zip(coefficients(instance, leaves, target).tolist(), draft.t, strict=True):
             if c:
                 row.add(-float(c), t)
         rows.append(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from placement.instance import Instance, Ints
+from placement.instance import Bools, Instance, Ints
 from placement.solver import Bound
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ def area_bounds(instance: Instance) -> tuple[Bound, ...]:
     use, free = _use(instance), _free(instance)
     bounds = []
     for priority in instance.priorities:
-        tier = priorities == priority
+        tier = np.flatnonzero(np.equal(priorities, priority))
         best = min(_knapsack(values[tier], use[kinds[tier], r], counts[tier], free[r]) for r in range(len(free)))
         bounds.append(Bound("value", priority, best * float(instance.value_unit)))
     ones = np.ones(len(kinds))
@@ -38,7 +38,7 @@ def area_bounds(instance: Instance) -> tuple[Bound, ...]:
 
 def _tasks(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
     """Return shape, count, worth and priority of every leaf whose shape some node class admits at all."""
-    somewhere = instance.admits_node.any(axis=1)
+    somewhere: Bools = np.asarray(instance.admits_node.any(axis=1))
     rows = [
         (leaf.shape, leaf.count * leaf.copies * job_class.size, leaf.value, job_class.priority)
         for job_class in instance.job_classes
@@ -60,7 +60,8 @@ def _free(instance: Instance) -> Floats:
     for node_class in instance.classes:
         cards = sum(units for kind, units, _ in node_class.cards if instance.card_kinds[kind].healthy)
         rows.append([amount * node_class.size for amount in (*node_class.free, cards)])
-    return np.array(rows, dtype=np.float64).reshape(-1, len(instance.resources) + 1).sum(axis=0)
+    table: Floats = np.array(rows, dtype=np.float64).reshape(-1, len(instance.resources) + 1)
+    return np.asarray(table.sum(axis=0))
 
 
 def _knapsack(values: Floats, use: Floats, counts: Floats, capacity: float) -> float:

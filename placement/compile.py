@@ -35,7 +35,7 @@ def compile(snapshot: Snapshot) -> Instance:  # noqa: A001 - the word of the fie
     Parameters
     ----------
     snapshot : Snapshot
-        Already validated; see `placement.formats.native.load` and `placement.honoured.refuse_unhonoured`.
+        Already validated; see `placement.snapshot.read.verified` and `placement.honoured.refuse_unhonoured`.
     """
     amounts = {id(task): amounts_of(task) for job in snapshot.jobs for task in tasks_of(job.groups)}
     node_spec, node_copy = expand([node.count for node in snapshot.nodes])

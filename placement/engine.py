@@ -11,11 +11,11 @@ from importlib.metadata import version
 
 import msgspec
 
-from placement.check import check
 from placement.area import area_bounds
+from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.errors import Problem, SolverError, UsageError
-from placement.evaluate import Score, scores
+from placement.evaluate import Score, demand, scores
 from placement.exact.worker import Exact
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
@@ -70,6 +70,7 @@ class _Run:
     bounds: list[Bound] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    cancelled: bool = False
 
     def add(self, name: str, result: Result) -> None:
         """Take a result into account."""
@@ -146,10 +147,10 @@ def solve(
     deadline = math.inf if time_limit is None else began + time_limit
     snapshot = verified(snapshot)
     used = refuse_unhonoured(snapshot, without)
-    chosen = tuple(snapshot.policy.objectives if objectives is None else objectives)
+    chosen = tuple(used.policy.objectives if objectives is None else objectives)
     _refuse_objectives(chosen)
     instance = compile_snapshot(used)
-    run = _Run(instance, chosen, Limits(deadline, gap), seed, report, began)
+    run = _Run(instance, chosen, Limits(deadline - _reserve(instance, time_limit), gap), seed, report, began)
     run.seconds["compile"] = time.monotonic() - began
     run.bounds += area_bounds(instance)
     _search(run, solver)
@@ -167,6 +168,17 @@ def solve(
     plan = _checked(snapshot, run, provenance)
     plan.seconds = {**run.seconds, "total": time.monotonic() - began}
     return plan
+
+
+CHECK_SECONDS = 5e-5
+"""What naming, checking and explaining take for each node and each wanted task; measured, with some room."""
+
+
+def _reserve(instance: Instance, time_limit: float | None) -> float:
+    """Return the seconds to keep back for what follows the search, at most half of the limit."""
+    if time_limit is None:
+        return 0.0
+    return min(time_limit / 2, CHECK_SECONDS * (instance.nodes + int(demand(instance).sum())))
 
 
 def refuse_arguments(
@@ -218,15 +230,29 @@ def _search(run: _Run, solver: str) -> None:
     first = usable[0]
     run.tell(first)
     run.add(first, _solve(run, HEURISTICS[first], None))
+    start = run.candidates[0][2].assignment
     with ThreadPoolExecutor(max_workers=1) as pool:
-        exact = pool.submit(_solve, run, SOLVERS["exact"], run.candidates[0][2].assignment)
-        for name in usable[1:] if solver == "auto" else ():
-            if run.limits.left <= 0:
-                run.notes.append(f"{name}: not tried, the time was up")
-                break
-            run.tell(name)
-            run.add(name, _solve(run, HEURISTICS[name], None))
-        run.add("exact", exact.result())
+        beside = pool.submit(_greedy, run, usable[1:] if solver == "auto" else [])
+        try:
+            # in this thread, so that an interrupt reaches it and ends the solver's process
+            exact = _solve(run, SOLVERS["exact"], start)
+        except BaseException:
+            run.cancelled = True
+            raise
+        beside.result()
+    run.add("exact", exact)
+
+
+def _greedy(run: _Run, names: Sequence[str]) -> None:
+    """Try greedy rules one after the other."""
+    for name in names:
+        if run.cancelled:
+            return
+        if run.limits.left <= 0:
+            run.notes.append(f"{name}: not tried, the time was up")
+            return
+        run.tell(name)
+        run.add(name, _solve(run, HEURISTICS[name], None))
 
 
 def _solve(run: _Run, solver: Solver, start: Assignment | None) -> Result:

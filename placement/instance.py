@@ -8,6 +8,7 @@ apart form a node class, tasks that no node can tell apart a shape, jobs with eq
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -273,7 +274,7 @@ class Assignment:
         return cls(none, none, none, none, none, np.zeros(1, dtype=np.int64))
 
     @classmethod
-    def of(cls, rows: list[tuple[int, int, int, int, tuple[int, ...]]]) -> Assignment:
+    def of(cls, rows: Iterable[tuple[int, int, int, int, tuple[int, ...]]]) -> Assignment:
         """Return an assignment of (job, leaf, task, node, cards) rows, sorted by the first three."""
         rows = sorted(rows)
         columns = np.array([row[:4] for row in rows], dtype=np.int64).reshape(-1, 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import msgspec
@@ -75,25 +75,34 @@ class EmptyCluster:
         return self._known[number]
 
     def _find(self, job_class: JobClass) -> str | None:
-        twin, fits = self._twin
-        job = int(job_class.jobs[0])  # pending jobs have the same numbers in both instances
-        leaf = _blocking(twin.job_classes[twin.job_class[job]].root, fits)
+        snapshot = self.instance.snapshot
+        job = int(job_class.jobs[0])
+        spec = snapshot.jobs[int(self.instance.job_spec[job])]
+        if self.instance.exact:
+            twin, fits = self._twin
+            # pending jobs have the same numbers in both instances
+            leaf = _blocking(twin.job_classes[twin.job_class[job]].root, lambda leaf: bool(fits[leaf.shape]))
+        else:
+            # rounded amounts say "no" too often, and "never" must be true
+            leaf = _blocking(job_class.root, lambda leaf: self._fits_somewhere(spec, leaf))
         if leaf is None:
             return None
-        snapshot = self.instance.snapshot
-        spec = snapshot.jobs[int(self.instance.job_spec[job])]
         task = _task(spec.groups, leaf.path.split("/"))
         causes: Counter[str] = Counter()
         for node in snapshot.nodes:
-            causes[refusal(spec, task, node)] += node.count
+            causes[refusal(spec, task, node) or ""] += node.count
         listed = "; ".join(f"{count}: {cause}" for cause, count in causes.most_common(4))
         return f"no node could take a task of {leaf.path} even without other work ({listed or 'there are no nodes'})"
 
+    def _fits_somewhere(self, spec: Job, leaf: Leaf) -> bool:
+        task = _task(spec.groups, leaf.path.split("/"))
+        return any(refusal(spec, task, node) is None for node in self.instance.snapshot.nodes)
 
-def _blocking(group: Group, fits: Bools) -> Leaf | None:
+
+def _blocking(group: Group, fits: Callable[[Leaf], bool]) -> Leaf | None:
     """Return a leaf that keeps the group from ever reaching its minimum, or None."""
     if isinstance(group, Leaf):
-        return None if fits[group.shape] else group
+        return None if fits(group) else group
     blocked = [leaf for leaf in (_blocking(child, fits) for child in group.children) if leaf is not None]
     return blocked[0] if len(group.children) - len(blocked) < group.min_groups else None
 
@@ -103,8 +112,8 @@ def _task(groups: Iterable[TaskGroup], path: list[str]) -> Task:
     return group.task if group.task is not None else _task(group.groups, path[1:])
 
 
-def refusal(job: Job, task: Task, node: Node) -> str:
-    """Return the first reason why a node without work cannot take a task."""
+def refusal(job: Job, task: Task, node: Node) -> str | None:
+    """Return the first reason why a node without work cannot take a task, or None if it can."""
     for rule in NODE_FILTERS:
         text = rule.refusal(rule.task_key(job, task), rule.node_key(node))
         if text:
@@ -121,7 +130,7 @@ def refusal(job: Job, task: Task, node: Node) -> str:
     texts = [text for text in (_card_refusal(job, task, gpu) for gpu in cards) if text]
     if len(cards) - len(texts) < task.gpus:
         return Counter(texts).most_common(1)[0][0]
-    return "nothing"
+    return None
 
 
 def _card_refusal(job: Job, task: Task, gpu: Gpu) -> str | None:

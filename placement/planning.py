@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import sys
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from placement.evaluate import SENSE, demand
 from placement.instance import Assignment, Instance
 from placement.pending import pending
 from placement.plan import Phase, Plan, Provenance, Tasks
-from placement.snapshot.read import digest
+from placement.snapshot.strict import decode
 from placement.solver import Bound, Result, Stop
 
 TOLERANCE = 1e-6
@@ -57,7 +56,7 @@ def plan_of(
     return Plan(
         snapshot=snapshot_digest,
         status=status,
-        stop=(Stop.OPTIMAL if proven else result.stop).value,
+        stop=_stop(result.stop, proven).value,
         reproducible=result.stop not in (Stop.TIME, Stop.FAILED),
         phases=phases,
         tasks=tasks,
@@ -67,6 +66,13 @@ def plan_of(
         provenance=provenance,
         checked=False,
     )
+
+
+def _stop(stop: Stop, proven: bool) -> Stop:
+    """Return why the search stopped in words that agree with what was proven."""
+    if proven:
+        return Stop.OPTIMAL
+    return Stop.COMPLETE if stop is Stop.OPTIMAL else stop
 
 
 def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
@@ -209,20 +215,4 @@ def load_plan(source: str | Path) -> Plan:
         data = sys.stdin.buffer.read() if name == "-" else Path(source).read_bytes()
     except OSError as error:
         raise PlanError([Problem("", f"cannot be read ({error.strerror})", "name a plan file")], name) from None
-    try:
-        plan = msgspec.json.decode(data, type=Plan)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        what, _, where = str(error).partition(" - at `$")
-        remedy = "give a plan as `placement solve` writes it"
-        raise PlanError([Problem(where.strip("`."), what or "is nested too deeply", remedy)], name) from None
-    if b'"format"' not in data[:200] and msgspec.json.decode(data).get("format") is None:
-        raise PlanError([Problem("format", "is missing", 'a plan has "format": "placement-plan/1"')], name)
-    return plan
-
-
-def plan_digest(plan: Plan) -> str:
-    """Return the SHA-256 of the plan's bytes."""
-    return hashlib.sha256(dump_plan(plan)).hexdigest()
-
-
-__all__ = ["digest", "dump_plan", "gap", "load_plan", "name_tasks", "plan_digest", "plan_of"]
+    return decode(data, Plan, source=name, error=PlanError)

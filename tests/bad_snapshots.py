@@ -197,6 +197,7 @@ CLUSTER = [
     Bad("reserved level", {"topology[2]": "node"}, "topology[2]", "a level of every snapshot"),
     Bad("level without a name", {"topology[2]": ""}, "topology[2]", "empty"),
     Bad("limit on no level", {"limits[0].level": "row"}, "limits[0].level", 'no level "row"'),
+    Bad("limit on an empty level", {"limits[0].level": ""}, "limits[0].level", 'no level ""'),
     Bad("limit on no domain", {"limits[0].domain": "r9"}, "limits[0].domain", 'called "r9"'),
     Bad("limit on a part of the cluster", {"limits[1].domain": "r1"}, "limits[1].domain", "one cluster"),
     Bad("limit on nothing", {"limits[1].gpus": REMOVED}, "limits[1]", "caps nothing"),

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from placement import units
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
@@ -25,7 +26,16 @@ NodeState = tuple[tuple[Fraction, ...], tuple[Card, ...]]
 State = tuple[NodeState, ...]
 Best = dict[State, tuple[Fraction, ...]]
 
-Optimum = list[tuple[str, int | None, Fraction]]
+
+class Value(NamedTuple):
+    """The best of one objective, or of one priority of it, in its own unit."""
+
+    objective: str
+    priority: int | None
+    value: Fraction
+
+
+Optimum = list[Value]
 
 MOST_STATES = 300_000
 
@@ -59,7 +69,7 @@ def optimum(snapshot: Snapshot, objectives: Iterable[str] | None = None) -> Opti
 
     Returns
     -------
-    list of (objective, priority, value)
+    list of Value
         ``value`` has one entry a priority, highest first; the others have priority None.
 
     Raises
@@ -163,7 +173,7 @@ class _Search:
         for objective in self.objectives:
             names += [("value", p) for p in self.priorities] if objective == "value" else [(objective, None)]
         signs = [-1 if name in ("fragmentation", "nodes") else 1 for name, _ in names]
-        return [(name, p, sign * value) for (name, p), sign, value in zip(names, signs, best, strict=True)]
+        return [Value(name, p, sign * value) for (name, p), sign, value in zip(names, signs, best, strict=True)]
 
     def _keys(self) -> list[tuple[str, int | None]]:
         """Return the objectives that add up task by task, in order."""

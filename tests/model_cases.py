@@ -10,18 +10,16 @@ from placement.snapshot import DomainLimit, Gpu, Job, Node, Running, RunningTask
 def golden() -> Instance:
     """A cluster small enough to read its models: a node of two cards, one of them half busy, and one of one card.
 
-    It wants two tasks of half a card that may run alone, and two copies of a nested group of a task without a card and
-    a task of one card, of which a copy needs one.
+    It wants two tasks of half a card that may run alone, on the first node only; and two copies of a nested group of a
+    task without a card and a task of one card of the second node's model, of which a copy needs one.
     """
     busy = Job(
         name="busy",
         groups=(TaskGroup(name="g", task=Task(gpus=1, gpu_share=0.5, gpu_memory="4Gi", cpu=1)),),
         running=Running(tasks=(RunningTask(group="g", index=0, node="a", gpus=(1,)),)),
     )
-    pair = Job(
-        name="pair",
-        groups=(TaskGroup(name="half", count=2, min_count=1, task=Task(gpus=1, gpu_share=0.5, gpu_memory="4Gi")),),
-    )
+    half = Task(gpus=1, gpu_share=0.5, gpu_memory="4Gi", node_selector={"zone": "z"})
+    pair = Job(name="pair", groups=(TaskGroup(name="half", count=2, min_count=1, task=half),))
     replica = TaskGroup(
         name="replica",
         count=2,
@@ -29,15 +27,16 @@ def golden() -> Instance:
         min_groups=1,
         groups=(
             TaskGroup(name="driver", task=Task(cpu=1)),
-            TaskGroup(name="worker", task=Task(gpus=1, cpu=1)),
+            TaskGroup(name="worker", task=Task(gpus=1, cpu=1, gpu_models=("B",))),
         ),
     )
+    in_zone = {"position": {"rack": "r"}, "labels": {"zone": "z"}}
     return compile_snapshot(
         Snapshot(
             topology=("rack",),
             nodes=(
-                Node(name="a", position={"rack": "r"}, cpu=3, gpus=(Gpu(model="A", count=2, memory="16Gi"),)),
-                Node(name="b", cpu=2, gpus=(Gpu(model="B", memory="16Gi", health="unhealthy"),)),
+                Node(name="a", cpu=3, gpus=(Gpu(model="A", count=2, memory="16Gi"),), **in_zone),  # type: ignore[arg-type]
+                Node(name="b", cpu=2, gpus=(Gpu(model="B", memory="16Gi"),)),
             ),
             limits=(DomainLimit(level="rack", domain="r", gpus="1500m"),),
             jobs=(busy, pair, Job(name="nested", priority=10, groups=(replica,))),
@@ -77,8 +76,9 @@ def cards(*counts: int, **more: object) -> tuple[Node, ...]:
 
 
 def shares() -> Instance:
-    """Three tasks of 0.6 on two cards: two fit, and the area says three (1.8 of 2 cards)."""
-    return compile_snapshot(Snapshot(nodes=cards(2), jobs=(job("j", Task(gpus=1, gpu_share=0.6), copies=3),)))
+    """Three tasks of 0.6 and two of 0.5 on two cards: two halves on one, a 0.6 on the other, 1.6 cards' worth."""
+    jobs = (job("a", Task(gpus=1, gpu_share=0.6), copies=3), job("b", Task(gpus=1, gpu_share=0.5), copies=2))
+    return compile_snapshot(Snapshot(nodes=cards(2), jobs=jobs))
 
 
 def blocks() -> Instance:

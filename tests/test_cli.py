@@ -260,7 +260,7 @@ def test_output_to_a_full_device(small: Path) -> None:
 def test_check_accepts(small: Path, plan: Path) -> None:
     result = placement("check", small, plan)
     assert result.exit_code == 0
-    assert result.stdout.startswith("valid: 1 placed tasks")
+    assert result.stdout.startswith("valid: 1 placed task,")
     listed = placement("check", small, plan, "--format", "json")
     assert json.loads(listed.stdout) == {"valid": True, "violations": []}
 

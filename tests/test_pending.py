@@ -54,6 +54,14 @@ def test_details_name_the_cause_and_count_the_nodes() -> None:
     assert found.detail == "no node could take a task of w even without other work (2: too little device memory)"
 
 
+def test_rounded_amounts_do_not_make_a_false_never() -> None:
+    # 2,048 nodes of 2^40 bytes and a request of 3: the unit is rounded to fit 64 bits, and requests round up
+    node = Node(name="n", count=2048, memory=2**40)
+    snapshot = Snapshot(nodes=(node,), jobs=(job("all", Task(memory=2**40)), job("three", Task(memory=3))))
+    assert not compile_snapshot(snapshot).exact
+    assert {reason for reason, _, _ in reasons(snapshot).values()} == {"no_room"}
+
+
 def test_no_nodes() -> None:
     assert reasons(Snapshot(jobs=(job("a", Task()),)))["a"] == ("never", 0, 1)
 

@@ -11,7 +11,7 @@ from placement.check import check as judge
 from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
 from placement.commands.options import Format, FormatOption, SnapshotArgument, WithoutOption
 from placement.planning import load_plan
-from placement.report.terminal import console, plain
+from placement.report.terminal import console, counted, plain
 
 VIOLATED = 1
 """Exit code of a plan with violations."""
@@ -38,9 +38,9 @@ def check(
         out = console()
         for violation in violations:
             out.print(plain(str(violation)), soft_wrap=True)
-        tasks = f"{len(judged.tasks):,} placed tasks"
+        tasks = counted(len(judged.tasks), "placed task")
         if violations:
-            out.print(plain(f"not valid: {len(violations):,} violations in {tasks}", "bold"))
+            out.print(plain(f"not valid: {counted(len(violations), 'violation')} in {tasks}", "bold"))
         else:
             out.print(plain(f"valid: {tasks}, every rule holds and every value is right", "bold"))
     if violations:

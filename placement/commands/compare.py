@@ -21,7 +21,7 @@ from placement.commands.options import (
     names,
 )
 from placement.report import terminal
-from placement.report.comparison import Comparison, comparison_record, comparison_table
+from placement.report.comparison import Comparison, comparison_record, comparison_table, headline
 
 SolversOption = Annotated[
     str | None,
@@ -66,4 +66,6 @@ def compare(
     if format is Format.JSON:
         Output(STANDARD).write(msgspec.json.encode(comparison_record(comparison)) + b"\n")
     else:
-        terminal.console().print(comparison_table(comparison))
+        out = terminal.console()
+        out.print(headline(comparison), end="\n\n")
+        out.print(comparison_table(comparison))

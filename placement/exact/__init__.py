@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from placement.exact.classes import solve_configurations
-from placement.exact.pipeline import Pipeline, targets_of
-from placement.exact.size import most_patterns
 from placement.instance import Assignment, Instance
 from placement.solver import Limits, Report, Result, Stop, silent
 
@@ -25,6 +22,11 @@ def run(
 
     Small instances are solved to the end over all patterns of their nodes, large ones by the pooled model and search.
     """
+    # not at the top: who only supervises the solver's process must not load the modelling language
+    from placement.exact.classes import solve_configurations
+    from placement.exact.pipeline import Pipeline, targets_of
+    from placement.exact.size import most_patterns
+
     targets = targets_of(instance, objectives)
     few = most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
     if few or not targets:

@@ -58,7 +58,7 @@ def solve_configurations(
     Returns
     -------
     Result or None
-        None if there are too many patterns, or an objective that the model does not have.
+        None if there are too many patterns, an objective that the model does not have, or the solver fails.
     """
     if any(objective not in models.CONFIGURATIONS.objectives for objective in objectives):
         return None
@@ -92,8 +92,10 @@ class _Run:
                 self._phase(number, goal)
             except TooMany:
                 return None
+            if Stop.FAILED in self.stops:
+                return None
             self.report(Progress(goal.objective, self.best, tuple(self.bounds)))
-        order = (Stop.FAILED, Stop.TIME, Stop.WORK, Stop.GAP)
+        order = (Stop.TIME, Stop.WORK, Stop.GAP)
         stop = next((stop for stop in order if stop in self.stops), Stop.OPTIMAL)
         return Result(self.best, stop, tuple(self.bounds), dict(self.seconds))
 

@@ -74,7 +74,7 @@ def _with_implied_bounds(program: Program, need_lower: Bools, need_upper: Bools)
         opens = np.bincount(program.row_of, open_, minlength=rows)
         size = np.bincount(program.row_of, np.abs(least), minlength=rows) + np.abs(row_bound)
         known = np.isfinite(row_bound[program.row_of]) & (opens[program.row_of] - open_ == 0)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore"):
             slack = row_bound[program.row_of] - (total[program.row_of] - least)
             slack += 1e-12 * size[program.row_of]
             implied = slack / value

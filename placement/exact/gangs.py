@@ -14,7 +14,8 @@ from placement.gang import Branch, Leaf, is_flat
 from placement.instance import Assignment, Ints, JobClass
 from placement.models import pooled
 from placement.models.pooled_gangs import ChildCounts, Times
-from placement.models.pooled_objective import Target, coefficients
+from placement.models.pooled_linear import Target
+from placement.models.pooled_objective import coefficients
 from placement.models.pools import leaf_table, pooling
 
 Member = tuple[int, int]
@@ -138,7 +139,7 @@ def _nested_counts(
     load_solution(model, solved.x)
     return {
         number: (_amount(jobs), {path: _pair(child) for path, child in children.items()})
-        for number, (jobs, children) in model.gang_counts.items()
+        for number, (jobs, children) in model.draft.gangs.items()
     }
 
 

@@ -284,7 +284,7 @@ def _misreports(solver: Any, program: Program) -> bool:
     if info.primal_solution_status != highspy.kSolutionStatusFeasible:
         return False
     objective = program.objective(np.array(solver.getSolution().col_value, dtype=np.float64))
-    return abs(info.objective_function_value - objective) > 1e-6 * max(1.0, abs(objective))
+    return bool(abs(info.objective_function_value - objective) > 1e-6 * max(1.0, abs(objective)))
 
 
 def _subscribe(solver: Any, program: Program, improved: Improved) -> None:

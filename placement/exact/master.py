@@ -15,13 +15,15 @@ from placement.exact.patterns import Pricer, of_one_type
 from placement.instance import Ints
 from placement.models import pooled
 from placement.models.pooled_cards import row_numbers
-from placement.models.pooled_linear import power_of_two
-from placement.models.pooled_objective import Target, coefficients
+from placement.models.pooled_linear import Prices, Target, power_of_two
+from placement.models.pooled_objective import coefficients
 from placement.models.pools import Pattern, Pooling
 from placement.solver import Limits
 
 STEPS = ((0.85, 2e-3), (0.93, 1e-2))
-"""Price of filling a pool beyond these levels, in average cards of the most important objective."""
+"""Price of filling a pool of several nodes beyond these levels, for each of its cards."""
+PRICES = 12
+"""How many of the latest prices stand for the patterns in bounds on whole counts."""
 
 
 @dataclass(slots=True)
@@ -49,15 +51,18 @@ class Counts:
         Cards by pattern, those with none left out.
     bound : float, optional
         No counts over the model's patterns are better in its objective.
-    complete : bool
+    in_time : bool
         Whether the search ended by itself or by its limit on nodes, not by the clock.
+    x : float array
+        The same as a point of the model, without what was paid for filling pools.
     """
 
     room: Ints
     started: Ints
     cards: list[tuple[Pattern, int]]
     bound: float | None
-    complete: bool
+    in_time: bool
+    x: Floats
 
 
 class Master:
@@ -68,6 +73,8 @@ class Master:
         self.patterns: list[Pattern] = of_one_type(view)
         self._known = set(self.patterns)
         self._pricer = Pricer(view)
+        self._prices: list[Prices] = []
+        """Prices met on the way, the latest last."""
         self._seed = seed
         self._timing = timing
 
@@ -107,9 +114,10 @@ class Master:
         weights: Mapping[Target, float],
         held: Mapping[Target, int],
         steps: tuple[tuple[float, float], ...],
+        prices: tuple[Prices, ...] = (),
     ) -> Program:
         began = time.perf_counter()
-        model = pooled.build(self.view, self.patterns, weights, held, steps)
+        model = pooled.build(self.view, self.patterns, weights, held, steps, prices)
         built = time.perf_counter()
         arrays = program(model)
         self._timing.add("build", built - began)
@@ -134,7 +142,20 @@ class Master:
             true_price[row] = value
             if value > charged[row] + 1e-9 * max(1.0, value):
                 found += [p for p in self._likewise(pattern) if self._take(p)]
+        self._prices.append((np.concatenate(prices) if prices else np.zeros(0), true_price))
         return found, true_price
+
+    def whole_bound(
+        self, target: Target, held: Mapping[Target, int], *, gap: float, nodes: int, time_limit: float
+    ) -> tuple[int | None, bool]:
+        """Return a bound on an objective from whole counts at the latest prices, and whether it came in time."""
+        scale = power_of_two(coefficients(self.view.instance, self.view.leaves, target).tolist())
+        arrays = self._program({target: scale}, held, (), tuple(self._prices[-PRICES:]))
+        solved = highs.solve(arrays, gap=gap, nodes=nodes, time_limit=time_limit, seed=self._seed)
+        self._timing.add("solve", solved.seconds)
+        self._timing.add("handover", solved.handover)
+        bound = None if solved.bound is None else math.floor(solved.bound / scale + 1e-6)
+        return bound, solved.why is not highs.Why.TIME
 
     def _take(self, pattern: Pattern) -> bool:
         if pattern in self._known or not any(pattern.parts):
@@ -165,33 +186,60 @@ class Master:
         weights: Mapping[Target, float],
         held: Mapping[Target, int],
         *,
-        limits: Limits,
         gap: float,
         nodes: int,
-        steps: tuple[tuple[float, float], ...] = STEPS,
+        time_limit: float,
+        start: Counts | None = None,
     ) -> Counts | None:
-        """Return whole counts over the patterns known so far, or None if the solver found none in time."""
-        arrays = self._program(weights, held, steps)
-        solved = highs.solve(
-            arrays, gap=gap, nodes=min(nodes, limits.nodes or nodes), time_limit=limits.left, seed=self._seed
-        )
+        """Return whole counts over the patterns known so far, or None if the solver found none in time.
+
+        Parameters
+        ----------
+        weights : mapping of target to float
+            What to maximise.
+        held : mapping of target to int
+            Values that must be kept.
+        gap, nodes, time_limit
+            When to stop.
+        start : Counts, optional
+            Counts over the same patterns that keep the held values.
+        """
+        arrays = self._program(weights, held, ())
+        point = None if start is None or len(start.x) != len(arrays.cost) else start.x
+        return self._solve(arrays, gap, nodes, time_limit, point, 0)
+
+    def balanced(self, held: Mapping[Target, int], start: Counts, *, nodes: int, time_limit: float) -> Counts | None:
+        """Return counts of the same worth that fill pools of several nodes as evenly as is easily possible."""
+        arrays = self._program({}, held, STEPS)
+        before = len(self.view.shape) + len(self.view.leaves) + len(self.patterns)
+        filling = len(arrays.cost) - len(start.x)
+        if not filling:
+            return None
+        full = arrays.upper[before : before + filling]
+        point = np.concatenate([start.x[:before], full, start.x[before:]])
+        return self._solve(arrays, 0.2, nodes, time_limit, point, filling)
+
+    def _solve(
+        self, arrays: Program, gap: float, nodes: int, time_limit: float, start: Floats | None, filling: int
+    ) -> Counts | None:
+        if start is not None and arrays.violation(start) is not None:
+            start = None
+        solved = highs.solve(arrays, gap=gap, nodes=nodes, time_limit=time_limit, seed=self._seed, start=start)
         self._timing.add("solve", solved.seconds)
         self._timing.add("handover", solved.handover)
         if solved.x is None:
             return None
-        return self._counts(solved)
-
-    def _counts(self, solved: highs.Solved) -> Counts:
-        assert solved.x is not None
         pairs, leaves = len(self.view.shape), len(self.view.leaves)
-        x = np.round(solved.x[: pairs + leaves + len(self.patterns)]).astype(np.int64)
-        used = x[pairs + leaves :]
+        before = pairs + leaves + len(self.patterns)
+        whole = np.round(solved.x[:before]).astype(np.int64)
+        used = whole[pairs + leaves :]
         return Counts(
-            room=x[:pairs],
-            started=x[pairs : pairs + leaves],
+            room=whole[:pairs],
+            started=whole[pairs : pairs + leaves],
             cards=[(self.patterns[i], int(used[i])) for i in np.flatnonzero(used)],
             bound=solved.bound,
-            complete=solved.why is not highs.Why.TIME,
+            in_time=solved.why is not highs.Why.TIME,
+            x=np.concatenate([solved.x[:before], solved.x[before + filling :]]),
         )
 
 

@@ -24,8 +24,7 @@ from placement.exact.standing import Standing
 from placement.instance import Ints
 from placement.models import pooled
 from placement.models.pooled_gangs import is_single
-from placement.models.pooled_linear import power_of_two
-from placement.models.pooled_objective import Target
+from placement.models.pooled_linear import Target, power_of_two
 from placement.models.pools import CardGroup, Pattern, SlotType, pooling
 
 PATTERNS = 60
@@ -200,7 +199,7 @@ class Neighbourhood:
             return False
         used = whole[pairs + leaves :]
         cards = [(self.patterns[i], int(used[i])) for i in np.flatnonzero(used)]
-        counts = Counts(whole[:pairs], whole[pairs : pairs + leaves], cards, None, True)
+        counts = Counts(whole[:pairs], whole[pairs : pairs + leaves], cards, None, True, solved.x)
         if not self._dealt(counts, standing.goals.by_shape(started)):
             return False
         standing.start(started)

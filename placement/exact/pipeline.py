@@ -23,8 +23,7 @@ from placement.exact.search import Search
 from placement.exact.spread import spread
 from placement.exact.standing import Goals, Standing
 from placement.instance import Assignment, Instance, Ints
-from placement.models.pooled_linear import power_of_two
-from placement.models.pooled_objective import Target, coefficients
+from placement.models.pooled_linear import Target, power_of_two
 from placement.models.pools import parts_of, pooling
 from placement.solver import Bound, Limits, Progress, Report, Result, Stop
 from placement.state import State
@@ -33,8 +32,11 @@ PATIENCE = 60
 """Neighbourhoods without an improvement after which the search goes on to the next objective."""
 ROUNDS = 600
 """Most neighbourhoods for one objective."""
+WORTH_TIGHTENING = 1e-4
+"""Relative gap to the relaxation above which whole counts are asked for a better bound."""
 GUIDE_GAP = 2e-5
-GUIDE_NODES = 300
+GUIDE_NODES = 100
+BALANCE_NODES = 10
 REPORT_EVERY = 1.0
 """Seconds between reports of better assignments."""
 
@@ -81,7 +83,8 @@ class Pipeline:
         self.goals = Goals(instance, targets)
         self.units = {t: float(instance.value_unit) if t[0] == "value" else 1.0 for t in targets}
         self.standing = Standing.of_assignment(self.goals, Assignment.empty() if start is None else start)
-        self.bounds: dict[Target, int] = {}
+        self.known: list[list[tuple[tuple[int, ...], int]]] = [[] for _ in targets]
+        """For each target, the earlier values that were held, and the bound found."""
         self.stop = Stop.WORK
         self._told = 0.0
 
@@ -93,12 +96,15 @@ class Pipeline:
         view = pooling(state, parts)
         self.timing.add("build", time.perf_counter() - began)
         master = Master(view, self.seed, self.timing)
-        self._bound(master, 0)
-        if not self._done(0):
-            self._place(self._guide(master), master, parts)
+        guided = False
         for focus in range(len(self.targets)):
-            if focus:
-                self._bound(master, focus)
+            self._relax(master, focus)
+            if self._done(focus):
+                continue
+            if not guided:
+                self._guide(master, parts, focus)
+                guided = True
+            self._tighten(master, focus)
             self._search(focus)
         return Result(
             assignment=self._named(),
@@ -109,67 +115,107 @@ class Pipeline:
 
     # --- bounds --------------------------------------------------------------------------------------------------
 
-    def _bound(self, master: Master, focus: int) -> None:
-        """Bound a target, given what the standing has of the earlier ones."""
-        target = self.targets[focus]
-        held = dict(zip(self.targets[:focus], self.standing.ranks, strict=False))
-        for bound in master.bounds(target, held, self.limits):
-            self.bounds[target] = bound
-        self.report(Progress(f"bound on {target[0]}", None, self._bounds()))
+    def _relax(self, master: Master, focus: int) -> None:
+        """Bound a target by the relaxation, given what the standing has of the earlier ones."""
+        reached = self.standing.ranks[:focus]
+        held = dict(zip(self.targets, reached, strict=False))
+        for bound in master.bounds(self.targets[focus], held, self.limits):
+            self.known[focus].append((reached, bound))
+        self.report(Progress(f"bound on {self.targets[focus][0]}", None, self._bounds()))
+
+    def _tighten(self, master: Master, focus: int) -> None:
+        """Bound a target by whole counts, where the relaxation leaves a gap that is worth it."""
+        bound, value = self._bound(focus), self.standing.ranks[focus]
+        if self._done(focus) or bound is None or bound - value < WORTH_TIGHTENING * abs(value):
+            return
+        reached = self.standing.ranks[:focus]
+        found, in_time = master.whole_bound(
+            self.targets[focus],
+            dict(zip(self.targets, reached, strict=False)),
+            gap=max(GUIDE_GAP, self.limits.gap / 4),
+            nodes=self.limits.nodes or GUIDE_NODES,
+            time_limit=0.2 * self.limits.left,
+        )
+        self._note(in_time)
+        if found is not None:
+            self.known[focus].append((reached, found))
+            self.report(Progress(f"bound on {self.targets[focus][0]}", None, self._bounds()))
+
+    def _bound(self, focus: int) -> int | None:
+        """Return the best bound on a target that holds for plans with at least the standing's earlier values."""
+        reached = self.standing.ranks[:focus]
+        valid = [
+            bound
+            for held, bound in self.known[focus]
+            if all(have >= need for have, need in zip(reached, held, strict=True))
+        ]
+        return min(valid, default=None)
 
     def _bounds(self) -> tuple[Bound, ...]:
-        """Return the bounds known; each holds for all plans that keep the earlier values, or better them."""
+        """Return the bounds known, in the objectives' own units."""
         found = []
-        reached = self.standing.ranks
-        for number, target in enumerate(self.targets):
-            if target not in self.bounds:
-                break
-            value = self.bounds[target] * self.units[target] if self.instance.exact else None
-            held = tuple(r * self.units[t] for r, t in zip(reached[:number], self.targets, strict=False))
-            found.append(Bound(target[0], target[1], value, held))
+        for focus, target in enumerate(self.targets):
+            bound = self._bound(focus)
+            value = bound * self.units[target] if bound is not None and self.instance.exact else None
+            reached = zip(self.standing.ranks[:focus], self.targets, strict=False)
+            found.append(Bound(target[0], target[1], value, tuple(r * self.units[t] for r, t in reached)))
         return tuple(found)
 
     def _done(self, focus: int) -> bool:
         """Return whether the value of a target is as near its bound as was asked for."""
-        target = self.targets[focus]
-        if target not in self.bounds:
-            return False
-        value, bound = self.standing.ranks[focus], self.bounds[target]
+        bound, value = self._bound(focus), self.standing.ranks[focus]
         allowed = self.limits.gap * abs(value) if not focus else 0
-        return bound - value <= allowed
+        return bound is not None and bound - value <= allowed
 
     def _why(self) -> Stop:
+        if all(self._bound(focus) == value for focus, value in enumerate(self.standing.ranks)):
+            return Stop.OPTIMAL
         if all(self._done(focus) for focus in range(len(self.targets))):
-            exact = all(self.standing.ranks[i] >= self.bounds[t] for i, t in enumerate(self.targets))
-            return Stop.OPTIMAL if exact else Stop.GAP
-        return Stop.TIME if self.limits.left <= 0 or self.stop is Stop.TIME else Stop.WORK
+            return Stop.GAP
+        return self.stop
 
     # --- places --------------------------------------------------------------------------------------------------
 
-    def _guide(self, master: Master) -> Counts | None:
-        """Return whole counts, best for the targets in order."""
-        found: Counts | None = None
-        held: dict[Target, int] = {}
-        view = master.view
-        for focus, target in enumerate(self.targets):
-            weights = {}
-            for later, other in enumerate(self.targets[focus:]):
-                worth = coefficients(self.instance, view.leaves, other)
-                weights[other] = power_of_two(worth.tolist()) * 1e-4**later
-            limits = Limits(time.monotonic() + 0.4 * self.limits.left, self.limits.gap, self.limits.nodes)
-            counts = master.counts(weights, held, limits=limits, gap=GUIDE_GAP, nodes=GUIDE_NODES)
-            if counts is None or not counts.complete:
-                self.stop = Stop.TIME
-            if counts is None:
+    def _guide(self, master: Master, parts: list[tuple[Ints, Ints]], first: int) -> None:
+        """Find whole counts, best for the targets from the first one on in order, and their places."""
+        counts: Counts | None = None
+        held = dict(zip(self.targets[:first], self.standing.ranks, strict=False))
+        for focus, target in enumerate(self.targets[first:], first):
+            found = master.counts(
+                self._weights(focus),
+                held,
+                gap=max(GUIDE_GAP, self.limits.gap / 2),
+                nodes=self.limits.nodes or GUIDE_NODES,
+                time_limit=0.4 * self.limits.left,
+                start=counts,
+            )
+            self._note(found is not None and found.in_time)
+            if found is None:
                 break
-            found = counts
-            held[target] = int(coefficients(self.instance, view.leaves, target) @ counts.started)
-        return found
-
-    def _place(self, counts: Counts | None, master: Master, parts: list[tuple[Ints, Ints]]) -> None:
-        """Deal whole counts out; the standing becomes the result if that is better."""
+            counts = found
+            held[target] = int(self.goals.worth[focus] @ counts.started)
         if counts is None:
             return
+        self._place(counts, master, parts)
+        if self.standing.ranks < tuple(held.values()) and self.limits.left > 0:
+            even = master.balanced(held, counts, nodes=BALANCE_NODES, time_limit=0.4 * self.limits.left)
+            self._note(even is not None and even.in_time)
+            if even is not None:
+                self._place(even, master, parts)
+
+    def _weights(self, focus: int) -> dict[Target, float]:
+        """Return the weight of a target and, far behind it, of the later ones."""
+        weights = {}
+        for later, target in enumerate(self.targets[focus:]):
+            weights[target] = power_of_two(self.goals.worth[focus + later].tolist()) * 1e-4**later
+        return weights
+
+    def _note(self, in_time: bool) -> None:
+        if not in_time:
+            self.stop = Stop.TIME
+
+    def _place(self, counts: Counts, master: Master, parts: list[tuple[Ints, Ints]]) -> None:
+        """Deal whole counts out; the standing becomes the result if that is better."""
         began = time.perf_counter()
         instance = self.instance
         members = [
@@ -219,8 +265,7 @@ class Pipeline:
             else:
                 idle += 1
             if search.bound is not None:
-                target = self.targets[focus]
-                self.bounds[target] = min(search.bound, self.bounds.get(target, search.bound))
+                self.known[focus].append((self.standing.ranks[:focus], search.bound))
             if search.exhausted:
                 break
 

@@ -9,7 +9,8 @@ import numpy as np
 from placement.exact.gangs import startable, surplus
 from placement.exact.layout import Layout
 from placement.instance import Assignment, Instance, Ints
-from placement.models.pooled_objective import Target, coefficients
+from placement.models.pooled_linear import Target
+from placement.models.pooled_objective import coefficients
 from placement.models.pools import leaf_table
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from placement.plan import Phase, Plan
 from placement.planning import gap
 from placement.report.table import phase_names
-from placement.report.terminal import number, percent, plain, table
+from placement.report.terminal import counted, number, percent, plain, table
 from placement.snapshot import Snapshot
 
 
@@ -89,6 +89,13 @@ def comparison_table(comparison: Comparison) -> Table:
     wanted = f"of {number(comparison.plans[0].usage.tasks_wanted)}"
     grid.add_row("bound", number(comparison.bound), "", wanted, percent(comparison.unallocated_bound()), "", "", "")
     return grid
+
+
+def headline(comparison: Comparison) -> str:
+    """Return what the methods had before them."""
+    usage = comparison.plans[0].usage
+    cluster = f"{counted(usage.nodes, 'node')} with {counted(usage.gpus, 'GPU')}"
+    return f"{cluster}, {counted(usage.jobs_pending, 'pending job')} with {counted(usage.tasks_wanted, 'task')}"
 
 
 def comparison_record(comparison: Comparison) -> dict[str, object]:

@@ -127,7 +127,7 @@ def _cell(card: Card, palette: Palette) -> Text:
     """Return the characters of one card, shared out by largest remainder so that they always fill the cell."""
     shares = [part.share for part in card.parts]
     cell = Text()
-    for part, characters in zip(card.parts, _apportion([*shares, card.free], CELL), strict=False):
+    for part, characters in zip(card.parts, apportion([*shares, card.free], CELL), strict=False):
         background, ink = palette.colours(part.job)
         cell.append(palette.letter(part.job) * characters, f"{ink} on {background}")
     cell.append(("x" if card.gpu.health == "unhealthy" else ".") * (CELL - len(cell)), "dim")
@@ -135,7 +135,8 @@ def _cell(card: Card, palette: Palette) -> Text:
     return cell
 
 
-def _apportion(shares: Sequence[Fraction], places: int) -> list[int]:
+def apportion(shares: Sequence[Fraction], places: int) -> list[int]:
+    """Return whole numbers in proportion to shares that add up to `places`; what is more than nothing gets one."""
     total = sum(shares, Fraction(0)) or Fraction(1)
     exact = [share * places / total for share in shares]
     counts = [max(int(share), 1) if share else 0 for share in exact]

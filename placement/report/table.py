@@ -10,7 +10,7 @@ from rich.text import Text
 
 from placement.plan import Pending, Phase, Plan, Usage
 from placement.report import picture
-from placement.report.terminal import number, percent, plain, table
+from placement.report.terminal import counted, number, percent, plain, table
 from placement.snapshot import Snapshot
 
 EXAMPLES = 3
@@ -60,8 +60,8 @@ def plan_report(snapshot: Snapshot, plan: Plan, overfull: Sequence[str] = ()) ->
 def _headline(plan: Plan) -> Text:
     usage, made = plan.usage, plan.provenance
     text = Text()
-    text.append(f"{number(usage.jobs_started)} of {number(usage.jobs_pending)} pending jobs start", "bold")
-    text.append(f", {number(usage.tasks_started)} of {number(usage.tasks_wanted)} tasks.\n")
+    text.append(f"{number(usage.jobs_started)} of {counted(usage.jobs_pending, 'pending job')} start", "bold")
+    text.append(f", {number(usage.tasks_started)} of {counted(usage.tasks_wanted, 'task')}.\n")
     text.append(f"Plan of {made.solver}; {STOP.get(plan.stop, plan.stop)}.{STATUS[plan.status]}")
     return text
 

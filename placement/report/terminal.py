@@ -58,6 +58,17 @@ def number(value: float | None, digits: int = 2) -> str:
     return f"{value:,.{digits}f}"
 
 
+def counted(amount: float, what: str) -> str:
+    """Return an amount of things.
+
+    Examples
+    --------
+    >>> counted(1, "node"), counted(1213, "node")
+    ('1 node', '1,213 nodes')
+    """
+    return f"{number(amount)} {what if amount == 1 else f'{what}s'}"
+
+
 def percent(value: float | None, digits: int = 2) -> str:
     """Return a percentage without its sign, or a dash for none; a small one is never shown as zero.
 

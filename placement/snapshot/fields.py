@@ -120,9 +120,9 @@ def distinct(end: str, values: Sequence[object], kind: str) -> Iterator[Found]:
             seen.add(value)
 
 
-def level(end: str, text: str, known: Collection[str]) -> Iterator[Found]:
-    """Yield whether a level of domains is not known."""
-    if text and text not in known:
+def level(end: str, text: str, known: Collection[str], *, optional: bool = False) -> Iterator[Found]:
+    """Yield whether a level of domains is not known; an empty one is right where it is optional."""
+    if text not in known and (text or not optional):
         yield end, f"there is no level {show(text)}", f"the levels here are {names(known)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from typing import Generic, TypeVar
 
 from placement.errors import Problem
@@ -46,9 +46,10 @@ class Report:
             self.add(path + end, what, remedy)
 
     def unknown(self, path: str, kind: str, name: str, known: Collection[str]) -> None:
-        """Note a reference to something that is not there; the search for a similar name is left out when full."""
+        """Note a reference to something that is not there; nothing similar is looked for when the list is full."""
         full = len(self.problems) >= MOST_PROBLEMS
-        self.add(path, f"there is no {kind} {show(name)}", "" if full else suggestion(name, known))
+        given = sorted(known) if not full and isinstance(known, Set) else known
+        self.add(path, f"there is no {kind} {show(name)}", "" if full else suggestion(name, given))
 
 
 class Memo(dict[Key, Value], Generic[Key, Value]):

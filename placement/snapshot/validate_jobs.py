@@ -96,7 +96,7 @@ class JobRules:
         if job.submit_time is not None and not math.isfinite(job.submit_time):
             self.report.extend(self.path(index), number(".submit_time", job.submit_time))
         if self.queues and job.queue and job.queue not in self.queues:
-            self.report.unknown(f"{self.path(index)}.queue", "queue", job.queue, sorted(self.queues))
+            self.report.unknown(f"{self.path(index)}.queue", "queue", job.queue, self.queues)
         if not job.groups:
             self.report.add(f"{self.path(index)}.groups", "the job has no task group", "add a group with a task")
         tasks = self._siblings((index,), job.groups)
@@ -173,17 +173,17 @@ class JobRules:
             where = f"{path}.affinity[{number_}]"
             for key, group in (("a", affinity.a), ("b", affinity.b)):
                 if group not in known:
-                    self.report.unknown(f"{where}.{key}", "group in this job called", group, sorted(known))
+                    self.report.unknown(f"{where}.{key}", "group in this job called", group, known)
             if affinity.a == affinity.b:
                 self.report.add(where, "both groups are the same", "use the group's `topology` for its own tasks")
-            self.report.extend(where, level(".level", affinity.level or " ", self.inner))
+            self.report.extend(where, level(".level", affinity.level, self.inner))
         for number_, data in enumerate(job.data):
             where = f"{path}.data[{number_}]"
-            self.report.extend(where, level(".level", data.level or " ", self.inner))
+            self.report.extend(where, level(".level", data.level, self.inner))
             self.report.extend(where, name(".domain", data.domain))
             for key, seconds in data.fetch_seconds.items():
                 end = f".fetch_seconds{step(key)}"
-                self.report.extend(where, [*level(end, key or " ", self.every), *number(end, seconds, 0)])
+                self.report.extend(where, [*level(end, key, self.every), *number(end, seconds, 0)])
 
     def _duration(self, duration: Duration) -> Iterator[Found]:
         yield from number(".seconds", duration.seconds, 0)
@@ -191,7 +191,7 @@ class JobRules:
             yield from name(".gpu_models", model)
             yield from number(f".gpu_models{step(model)}", factor, 0, above=True)
         for key, factor in duration.levels.items():
-            yield from level(f".levels{step(key)}", key or " ", self.every)
+            yield from level(f".levels{step(key)}", key, self.every)
             yield from number(f".levels{step(key)}", factor, 0, above=True)
         for key in ("numa_misaligned", "nic_misaligned", "shared"):
             yield from number(f".{key}", getattr(duration, key), 0, above=True)
@@ -286,15 +286,15 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> Iterator[Found]:
 
 def _topology(topology: Topology, levels: tuple[str, ...]) -> Iterator[Found]:
     for key in ("required", "preferred", "balanced"):
-        yield from level(f".{key}", getattr(topology, key), levels)
+        yield from level(f".{key}", getattr(topology, key), levels, optional=True)
     for index, part in enumerate(topology.slices):
-        yield from level(f".slices[{index}].level", part.level or " ", levels)
+        yield from level(f".slices[{index}].level", part.level, levels)
         if not part.sizes:
             yield f".slices[{index}].sizes", "there is no size", "give at least one"
         for number_, size in enumerate(part.sizes):
             yield from whole(f".slices[{index}].sizes[{number_}]", size, 1, MOST_TASKS)
     for index, spread in enumerate(topology.spread):
-        yield from level(f".spread[{index}].level", spread.level or " ", levels)
+        yield from level(f".spread[{index}].level", spread.level, levels)
         yield from whole(f".spread[{index}].max_per_domain", spread.max_per_domain, 1)
         yield from whole(f".spread[{index}].min_domains", spread.min_domains, 1)
         if spread.max_per_domain is None and spread.min_domains is None:

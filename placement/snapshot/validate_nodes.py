@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -58,7 +59,7 @@ def judge_nodes(nodes: Iterable[Node], levels: tuple[str, ...], names: Names, re
 def _judge_position(path: str, position: dict[str, str], levels: frozenset[str], report: Report) -> None:
     for key, domain in position.items():
         if key not in levels:
-            report.unknown(f"{path}{step(key)}", "level in `topology` called", key, sorted(levels))
+            report.unknown(f"{path}{step(key)}", "level in `topology` called", key, levels)
         elif not domain:
             report.add(f"{path}{step(key)}", "the name of the domain is empty", "name it, or leave the level out")
 
@@ -191,7 +192,9 @@ def judge_limits(
     limits: tuple[DomainLimit, ...], nodes: Iterable[Node], levels: tuple[str, ...], report: Report
 ) -> None:
     """Report what is wrong with the caps on domains."""
-    domains = {pair for node in nodes for pair in node.position.items()} if limits else set()
+    domains: dict[str, set[str]] = {name: set() for name in levels}
+    for key, domain in chain.from_iterable(node.position.items() for node in nodes) if limits else ():
+        domains.setdefault(key, set()).add(domain)
     seen: dict[tuple[str, str], int] = {}
     for index, limit in enumerate(limits):
         path = f"limits[{index}]"
@@ -205,11 +208,11 @@ def judge_limits(
             if limit.domain:
                 report.add(f"{path}.domain", f"found {show(limit.domain)}, but there is one cluster", "leave it out")
         elif limit.level not in levels:
-            report.extend(f"{path}.level", level("", limit.level or " ", (*levels, "cluster")))
+            report.extend(f"{path}.level", level("", limit.level, (*levels, "cluster")))
             continue
-        elif (limit.level, limit.domain) not in domains:
-            known = sorted(domain for key, domain in domains if key == limit.level)
-            report.unknown(f"{path}.domain", f"{limit.level} with nodes in it called", limit.domain, known)
+        elif limit.domain not in domains[limit.level]:
+            kind = f"{limit.level} with nodes in it called"
+            report.unknown(f"{path}.domain", kind, limit.domain, domains[limit.level])
         if seen.setdefault((limit.level, limit.domain), index) != index:
             other = f"limits[{seen[limit.level, limit.domain]}]"
             report.add(path, f"{other} is about the same domain", "state all caps of a domain in one entry")
@@ -236,4 +239,4 @@ def judge_reservations(
                     report.unknown(f"{path}.{key}[{number_}]", known.kind, text, known.known)
         for number_, text in enumerate(reservation.queues):
             if text not in queues:
-                report.unknown(f"{path}.queues[{number_}]", "queue", text, sorted(queues))
+                report.unknown(f"{path}.queues[{number_}]", "queue", text, queues)

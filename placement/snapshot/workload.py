@@ -48,7 +48,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     nics : int
     extended : dict of str to quantity
     gpu_models : tuple of str
-        Card models it may use; empty means any. All cards of a task are of one entry of this list or any.
+        Card models it may use; empty means any. A task of several cards may mix the models it allows.
     node_selector : dict of str to str
         Labels the node must carry.
     tolerations : tuple of Toleration

@@ -1,0 +1,191 @@
+"""Tables and pictures."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from fractions import Fraction
+
+import msgspec
+import pytest
+from rich.console import Console
+
+import placement as pl
+from placement.report import picture
+from placement.report.comparison import Comparison, comparison_record, comparison_table
+from placement.report.occupancy import occupancy
+from placement.report.table import plan_report
+from placement.report.terminal import number, percent
+from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+
+
+def job(name: str, gpus: int, share: str | None = None, count: int = 1) -> Job:
+    task = Task(gpus=gpus, gpu_share=share)
+    return Job(name=name, count=count, groups=(TaskGroup(name="g", task=task),))
+
+
+def on(job: Job, node: str, *gpus: int) -> Job:
+    return msgspec.structs.replace(job, running=Running(tasks=(RunningTask(group="g", index=0, node=node, gpus=gpus),)))
+
+
+CLUSTER = Snapshot(
+    nodes=(
+        Node(name="a", gpus=(Gpu(model="T4", count=2), Gpu(model="T4", health="unhealthy"))),
+        Node(name="b", count=2, gpus=(Gpu(model="A10", count=2),)),
+        Node(name="cpu", cpu=8),
+    ),
+    jobs=(on(job("old", 1, "0.5"), "a", 1), job("half", 1, "0.5"), job("twins", 2, count=2)),
+)
+
+
+def shown(renderable: object, width: int = 80) -> str:
+    console = Console(width=width, record=True, file=None, force_terminal=False, highlight=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+@pytest.fixture(scope="module")
+def plan() -> pl.Plan:
+    return pl.solve(CLUSTER, solver="best-fit")
+
+
+def test_occupancy(plan: pl.Plan) -> None:
+    rows = {row.node: row.cards for row in occupancy(CLUSTER, plan)}
+    assert sorted(rows) == ["a", "b-0", "b-1"]
+    assert [(part.job, part.share, part.running) for part in rows["a"][1].parts] == [
+        ("old", Fraction(1, 2), True),
+        ("half", Fraction(1, 2), False),
+    ]
+    assert rows["a"][1].free == 0
+    assert [part.job for part in rows["b-1"][0].parts] == ["twins-1"]
+    assert not any(
+        card.parts for cards in map(rows.get, ["b-0", "b-1"]) for card in occupancy(CLUSTER)[1].cards if cards
+    )
+
+
+def test_picture_as_text(plan: pl.Plan) -> None:
+    lines = picture.text(CLUSTER, plan).plain.splitlines()
+    assert lines[0] == "a    |........|aaaaAAAA|xxxxxxxx|"
+    assert lines[1] == "b-0  |BBBBBBBB|BBBBBBBB|"
+    assert lines[2] == "b-1  |CCCCCCCC|CCCCCCCC|"
+    assert "old (running)" in lines[3]
+    before = picture.text(CLUSTER).plain.splitlines()
+    assert before[:2] == ["a    |........|aaaa....|xxxxxxxx|", "b-0  |........|........|"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "counts"),
+    [
+        (["1/2", "1/2"], [4, 4]),
+        (["1/3", "1/3", "1/3"], [3, 3, 2]),
+        (["1/100", "99/100"], [1, 7]),
+        (["0", "1"], [0, 8]),
+        (["1", "1"], [4, 4]),
+        ([f"{1}/10"] * 10, [1] * 10),
+    ],
+    ids=lambda value: " ".join(map(str, value)),
+)
+def test_a_cell_is_shared_out_whole(shares: list[str], counts: list[int]) -> None:
+    assert picture.apportion([Fraction(share) for share in shares], picture.CELL) == counts
+
+
+def test_an_over_full_card_is_drawn_full() -> None:
+    crowded = msgspec.structs.replace(CLUSTER, jobs=(on(job("x", 1), "a", 0), on(job("y", 1), "a", 0)))
+    assert "|aaaabbbb|........|" in picture.text(crowded).plain
+    assert ElementTree.fromstring(picture.svg(crowded))
+
+
+def test_picture_as_svg(plan: pl.Plan) -> None:
+    drawing = ElementTree.fromstring(picture.svg(CLUSTER, plan, title="<5 % & more"))
+    texts = [element.text for element in drawing.iter() if element.text]
+    assert "<5 % & more" in texts
+    assert "old: 50% of the card, running" in texts
+    assert "T4, unhealthy" in texts
+    assert texts.count("twins-0: 100% of the card") == 2
+
+
+def test_a_job_looks_the_same_under_every_plan(plan: pl.Plan) -> None:
+    tasks = plan.tasks
+    fewer = pl.Plan(
+        **{
+            **{name: getattr(plan, name) for name in pl.Plan.__struct_fields__},
+            "tasks": type(tasks)(
+                job=tasks.job[1:],
+                group=tasks.group[1:],
+                index=tasks.index[1:],
+                node=tasks.node[1:],
+                gpus=tasks.gpus[1:],
+            ),
+        }
+    )
+    all_of_them = picture.Palette(CLUSTER, occupancy(CLUSTER, plan))
+    some = picture.Palette(CLUSTER, occupancy(CLUSTER, fewer))
+    assert list(some) == ["old", "twins-0", "twins-1"]
+    assert [some.letter(name) for name in some] == [all_of_them.letter(name) for name in some]
+    assert [some.colours(name) for name in some] == [all_of_them.colours(name) for name in some]
+
+
+def test_only_small_clusters_are_drawn() -> None:
+    assert picture.fits(CLUSTER)
+    assert not picture.fits(CLUSTER, width=30)
+    assert not picture.fits(CLUSTER, height=3)
+    assert not picture.fits(Snapshot())
+    assert not picture.fits(Snapshot(nodes=(Node(name="cpu"),)))
+    assert ElementTree.fromstring(picture.svg(Snapshot())) is not None
+
+
+def test_report_groups_what_waits() -> None:
+    cluster = msgspec.structs.replace(CLUSTER, jobs=(*CLUSTER.jobs, job("big", 2, count=5), job("huge", 9)))
+    text = shown(plan_report(cluster, pl.solve(cluster, solver="first-fit"), ["a gpu 0: too much"]))
+    assert "big-0, big-1, big-2 and 2 more" in text
+    assert "no node could take a task of g" in text
+    assert "Over-full with running work\n  a gpu 0: too much" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_report_of_nothing() -> None:
+    empty = Snapshot()
+    text = shown(plan_report(empty, pl.solve(empty, solver="first-fit")))
+    assert "0 of 0 pending jobs start" in text
+    assert "–" in text
+
+
+def test_priorities_are_named_where_there_are_several() -> None:
+    snapshot = pl.load(pl.instances.path("priorities"))
+    plan = pl.solve(snapshot, solver="best-fit")
+    assert "value, priority" in shown(plan_report(snapshot, plan))
+    comparison = Comparison.of(snapshot, [plan])
+    assert "priority" in shown(comparison_table(comparison))
+    assert comparison.unallocated_bound() is None
+
+
+def test_comparison_goes_from_worst_to_best() -> None:
+    snapshot = pl.load(pl.instances.path("fragmentation-two-nodes"))
+    plans = [pl.solve(snapshot, solver=method) for method in ("fgd", "worst-fit")]
+    comparison = Comparison.of(snapshot, plans)
+    values = [plan.value for plan in comparison.plans]
+    assert values == sorted(values, key=lambda value: value or 0)
+    assert [plan.provenance.method for plan in comparison.plans] == ["worst-fit", "fgd"]
+    assert comparison.bound == min(plan.bound for plan in plans if plan.bound is not None)
+    record = comparison_record(comparison)
+    assert record["bound"] == comparison.bound
+    # the bound of the value, 6 cards of 8 beside the 2 in use, leaves nothing that has to stay idle
+    assert comparison.unallocated_bound() == 0
+
+
+def test_the_best_bound_of_what_should_be_small_is_the_largest() -> None:
+    snapshot = pl.load(pl.instances.path("fragmentation-two-nodes"))
+    plans = [pl.solve(snapshot, objectives=["nodes"], solver=method) for method in ("fgd", "worst-fit")]
+    best = max(plan.bound for plan in plans if plan.bound is not None)
+    assert Comparison.of(snapshot, plans).bound == best
+
+
+def test_numbers_for_people() -> None:
+    assert [number(value) for value in (0.0, -3.0, 1234.5, 1e18, 12.345)] == [
+        "0",
+        "-3",
+        "1,234.50",
+        f"{1e18:,.2f}",
+        "12.35",
+    ]
+    assert [percent(value) for value in (0.004, 0.005, 100.0)] == ["<0.01", "0.01", "100.00"]
