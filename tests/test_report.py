@@ -58,9 +58,8 @@ def test_occupancy(plan: pl.Plan) -> None:
     ]
     assert rows["a"][1].free == 0
     assert [part.job for part in rows["b-1"][0].parts] == ["twins-1"]
-    assert not any(
-        card.parts for cards in map(rows.get, ["b-0", "b-1"]) for card in occupancy(CLUSTER)[1].cards if cards
-    )
+    before = {row.node: row.cards for row in occupancy(CLUSTER)}
+    assert not any(card.parts for node in ("b-0", "b-1") for card in before[node])
 
 
 def test_picture_as_text(plan: pl.Plan) -> None:
@@ -137,7 +136,8 @@ def test_only_small_clusters_are_drawn() -> None:
 def test_report_groups_what_waits() -> None:
     cluster = msgspec.structs.replace(CLUSTER, jobs=(*CLUSTER.jobs, job("big", 2, count=5), job("huge", 9)))
     text = shown(plan_report(cluster, pl.solve(cluster, solver="first-fit"), ["a gpu 0: too much"]))
-    assert "big-0, big-1, big-2 and 2 more" in text
+    assert "5  every task fits on a node without work" in text
+    assert "and 2 more" in text
     assert "no node could take a task of g" in text
     assert "Over-full with running work\n  a gpu 0: too much" in text
     assert max(map(len, text.splitlines())) <= 80
@@ -181,11 +181,6 @@ def test_the_best_bound_of_what_should_be_small_is_the_largest() -> None:
 
 
 def test_numbers_for_people() -> None:
-    assert [number(value) for value in (0.0, -3.0, 1234.5, 1e18, 12.345)] == [
-        "0",
-        "-3",
-        "1,234.50",
-        f"{1e18:,.2f}",
-        "12.35",
-    ]
+    texts = {0.0: "0", -3.0: "-3", 1234.5: "1,234.50", 12.345: "12.35", 8152: "8,152"}
+    assert {value: number(value) for value in texts} == texts
     assert [percent(value) for value in (0.004, 0.005, 100.0)] == ["<0.01", "0.01", "100.00"]
