@@ -53,7 +53,7 @@ def add(m: Any, instance: Instance) -> None:
 
 
 def _pay_for_filling(m: Any, binding: list[dict[int, Row]]) -> None:
-    """Cut the capacity of each row into steps; `Draft.filling` gets (variable, pool, step) triples for the objective."""
+    """Cut the capacity of each row into steps; `Draft.filling` tells the objective of them."""
     draft: Draft = m.draft
     levels = [level for level, _ in draft.steps]
     widths = [high - low for low, high in zip(levels, [*levels[1:], 1.0], strict=True)]

@@ -16,8 +16,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from brute_facts import (
+    amounts_of,
+    capacity_of,
+    card_allows,
+    card_memory_of,
+    cards_of,
+    job_totals,
+    leaf_groups,
+    leaf_tasks,
+    node_allows,
+    share_of,
+)
+
 from placement import units
-from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
+from placement.snapshot import Job, Snapshot
 
 Card = tuple[int, Fraction, Fraction | None]
 """Entry of the node's list of cards, free share, free memory (None: no limit)."""
@@ -86,7 +99,7 @@ class _Search:
         self.objectives = objectives
         self.pending = [job for job in snapshot.jobs if job.running is None for _ in range(job.count)]
         self.priorities = sorted({job.priority for job in self.pending}, reverse=True)
-        extended = {name for job in snapshot.jobs for _, task, _ in _leaves(job) for name in task.extended}
+        extended = {name for job in snapshot.jobs for _, task, _ in leaf_tasks(job) for name in task.extended}
         self.resources = ["gpus", "cpu", "memory", "pods", *(f"extended {name}" for name in sorted(extended))]
         self._cluster()
         self._domains()
@@ -98,24 +111,24 @@ class _Search:
         memory: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
         busy: set[str] = set()
         for job in self.snapshot.jobs:
-            tasks = {path: task for path, task, _ in _leaves(job)}
+            tasks = {path: task for path, task, _ in leaf_tasks(job)}
             for place in job.running.tasks if job.running else ():
                 task = tasks[place.group]
                 busy.add(place.node)
-                for name, amount in _amounts(task).items():
+                for name, amount in amounts_of(task).items():
                     used[place.node][name] += amount
                 for card in place.gpus:
-                    share[place.node, card] += _share(task)
-                    memory[place.node, card] += _card_memory(task)
+                    share[place.node, card] += share_of(task)
+                    memory[place.node, card] += card_memory_of(task)
         rows = []
         for spec, node in enumerate(self.snapshot.nodes):
             for name in [node.name] if node.count == 1 else [f"{node.name}-{i}" for i in range(node.count)]:
                 free = []
                 for resource in self.resources:
-                    have = _capacity(node, resource)
+                    have = capacity_of(node, resource)
                     free.append(None if have is None else max(Fraction(0), have - used[name][resource]))
                 cards: list[Card] = []
-                for index, (entry, gpu) in enumerate(_cards(node)):
+                for index, (entry, gpu) in enumerate(cards_of(node)):
                     limit = None if gpu.memory is None else units.exact(gpu.memory)
                     cards.append(
                         (
@@ -160,7 +173,7 @@ class _Search:
             (kind, count * copies)
             for job in self.pending
             for kind, (_, _, copies), count in zip(
-                kinds_of[id(job)], _leaves(job), [g.count for g in _leaf_groups(job)], strict=True
+                kinds_of[id(job)], leaf_tasks(job), [g.count for g in leaf_groups(job)], strict=True
             )
         ]
         best: tuple[Fraction, ...] | None = None
@@ -189,10 +202,10 @@ class _Search:
 
     def _kinds(self, job: Job) -> list[Kind]:
         kinds = []
-        leaves = list(_leaves(job))
-        groups = list(_leaf_groups(job))
+        leaves = list(leaf_tasks(job))
+        groups = list(leaf_groups(job))
         counts = [group.count * copies for group, (_, _, copies) in zip(groups, leaves, strict=True)]
-        milli = [1000 * task.gpus * _share(task) for _, task, _ in leaves]
+        milli = [1000 * task.gpus * share_of(task) for _, task, _ in leaves]
         total = sum((m * c for m, c in zip(milli, counts, strict=True)), Fraction(0))
         for (_, task, _), m in zip(leaves, milli, strict=True):
             if job.value is None:
@@ -201,23 +214,23 @@ class _Search:
                 worth = job.value * m / total
             else:
                 worth = Fraction(job.value, sum(counts))
-            amounts = _amounts(task)
+            amounts = amounts_of(task)
             kinds.append(
                 Kind(
                     gpus=task.gpus,
-                    share=_share(task),
-                    memory=_card_memory(task),
+                    share=share_of(task),
+                    memory=card_memory_of(task),
                     demand=tuple(amounts.get(name, Fraction(0)) for name in self.resources),
                     worth=worth,
-                    allowed=tuple(_node_allows(job, task, node) for node in self.nodes),
-                    cards=tuple(tuple(_card_allows(job, task, gpu) for gpu in node.gpus) for node in self.nodes),
+                    allowed=tuple(node_allows(job, task, node) for node in self.nodes),
+                    cards=tuple(tuple(card_allows(job, task, gpu) for gpu in node.gpus) for node in self.nodes),
                 )
             )
         return kinds
 
     def _with_job(self, frontier: Best, job: Job, kinds: list[Kind], keys: list[tuple[str, int | None]]) -> Best:
         """Return every cluster that there can be after the job ran, with any number of tasks that it may run with."""
-        totals = _job_totals(job, len(kinds))
+        totals = job_totals(job, len(kinds))
         level: dict[tuple[int, ...], Best] = {(): frontier}
         for number, kind in enumerate(kinds):
             add = tuple(
@@ -315,147 +328,6 @@ class _Search:
         if not kind.gpus or not kind.allowed[node] or not room or len(usable) < kind.gpus:
             return everything
         return everything - 1000 * sum((card[1] for card in usable), Fraction(0))
-
-
-# --- gangs ------------------------------------------------------------------------------------------------------
-
-
-def _job_totals(job: Job, leaves: int) -> set[tuple[int, ...]]:
-    """Return how many tasks of each leaf the job may run with; the job itself needs all its groups."""
-    counter = iter(range(leaves))
-    options = [_options(group, counter, leaves) for group in job.groups]
-    return {total for active, total in _combined(options, leaves) if active == len(job.groups) or not any(total)}
-
-
-def _options(group: TaskGroup, counter: Iterator[int], leaves: int) -> set[tuple[bool, tuple[int, ...]]]:
-    """Return (whether it runs, tasks by leaf) of all that one copy of a group may do."""
-    least = group.count if group.min_count is None else group.min_count
-    if group.task is not None:
-        leaf = next(counter)
-        return {(n > 0, _unit(leaf, n, leaves)) for n in (0, *range(least, group.count + 1))}
-    children = [_options(child, counter, leaves) for child in group.groups]
-    needed = len(children) if group.min_groups is None else group.min_groups
-    member = {
-        (active >= needed, total) for active, total in _combined(children, leaves) if active >= needed or not any(total)
-    }
-    found = set()
-    for members in itertools.combinations_with_replacement(sorted(member), group.count):
-        running = sum(active for active, _ in members)
-        total = tuple(sum(column) for column in zip(*(total for _, total in members), strict=True))
-        if running >= least or not any(total):
-            found.add((running >= least, total))
-    return found
-
-
-def _combined(options: list[set[tuple[bool, tuple[int, ...]]]], leaves: int) -> set[tuple[int, tuple[int, ...]]]:
-    """Return (number that run, tasks by leaf) of all choices of one option each."""
-    sums = {(0, (0,) * leaves)}
-    for choice in options:
-        sums = {
-            (active + one, tuple(a + b for a, b in zip(total, more, strict=True)))
-            for active, total in sums
-            for one, more in choice
-        }
-    return sums
-
-
-def _unit(leaf: int, count: int, leaves: int) -> tuple[int, ...]:
-    return tuple(count if i == leaf else 0 for i in range(leaves))
-
-
-def _leaf_groups(job: Job) -> Iterator[TaskGroup]:
-    def walk(groups: Iterable[TaskGroup]) -> Iterator[TaskGroup]:
-        for group in groups:
-            if group.task is not None:
-                yield group
-            else:
-                yield from walk(group.groups)
-
-    return walk(job.groups)
-
-
-def _leaves(job: Job) -> Iterator[tuple[str, Task, int]]:
-    """Yield (path, task, copies) of every leaf of a job."""
-
-    def walk(groups: Iterable[TaskGroup], above: str, copies: int) -> Iterator[tuple[str, Task, int]]:
-        for group in groups:
-            if group.task is not None:
-                yield above + group.name, group.task, copies
-            else:
-                yield from walk(group.groups, f"{above}{group.name}/", copies * group.count)
-
-    return walk(job.groups, "", 1)
-
-
-# --- tasks, nodes and cards -------------------------------------------------------------------------------------
-
-
-def _share(task: Task) -> Fraction:
-    if not task.gpus:
-        return Fraction(0)
-    return Fraction(1) if task.gpu_share is None else units.exact(task.gpu_share)
-
-
-def _card_memory(task: Task) -> Fraction:
-    return units.exact(task.gpu_memory) if task.gpus and task.gpu_memory is not None else Fraction(0)
-
-
-def _amounts(task: Task) -> dict[str, Fraction]:
-    amounts = {
-        "gpus": task.gpus * _share(task),
-        "cpu": units.exact(task.cpu),
-        "memory": units.exact(task.memory),
-        "pods": Fraction(1),
-    }
-    return amounts | {f"extended {name}": units.exact(quantity) for name, quantity in task.extended.items()}
-
-
-def _capacity(node: Node, resource: str) -> Fraction | None:
-    """Return what a node has of a resource; None is no limit."""
-    if resource == "gpus":
-        return None  # the cards say
-    if resource.startswith("extended "):
-        return units.exact(node.extended.get(resource.removeprefix("extended "), 0))
-    have = {"cpu": node.cpu, "memory": node.memory, "pods": node.pods}[resource]
-    return None if have is None else units.exact(have)
-
-
-def _cards(node: Node) -> Iterator[tuple[int, Gpu]]:
-    for entry, gpu in enumerate(node.gpus):
-        for _ in range(gpu.count):
-            yield entry, gpu
-
-
-def _node_allows(job: Job, task: Task, node: Node) -> bool:
-    if node.cordoned or any(node.labels.get(label) != value for label, value in task.node_selector.items()):
-        return False
-    for taint in node.taints:
-        for toleration in task.tolerations:
-            if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
-                continue
-            if toleration.operator == "Exists" or (toleration.key and toleration.value == taint.value):
-                break
-        else:
-            return False
-    return _reaches(node.driver, job.requires.driver) and _reaches(node.cuda, job.requires.cuda)
-
-
-def _card_allows(job: Job, task: Task, gpu: Gpu) -> bool:
-    if gpu.health != "healthy" or (task.gpu_models and gpu.model not in task.gpu_models):
-        return False
-    if gpu.sharing == "exclusive" and _share(task) < 1:
-        return False
-    return _reaches(gpu.compute_capability, job.requires.compute_capability)
-
-
-def _reaches(have: str, need: str) -> bool:
-    if not need:
-        return True
-    if not have:
-        return False
-    a, b = ([int(part) for part in text.split(".")] for text in (have, need))
-    longest = max(len(a), len(b))
-    return a + [0] * (longest - len(a)) >= b + [0] * (longest - len(b))
 
 
 def _has_room(card: Card, kind: Kind, allowed: tuple[bool, ...]) -> bool:

@@ -6,6 +6,7 @@ import itertools
 from fractions import Fraction
 
 import brute
+import brute_facts
 import pytest
 from strategies import OBJECTIVES, random_tiny
 
@@ -118,7 +119,7 @@ def test_gang_totals_are_those_of_the_engine(seed: int) -> None:
                 placed[leaf.leaf].append(count)
             if not any(choice) or runs(job_class.root, placed):
                 expected.add(tuple(map(sum, placed)))
-        assert brute._job_totals(job, len(job_class.leaves)) == expected
+        assert brute_facts.job_totals(job, len(job_class.leaves)) == expected
 
 
 def test_the_engine_counts_gangs_as_told() -> None:
@@ -139,7 +140,7 @@ def test_the_engine_counts_gangs_as_told() -> None:
             ),
         ),
     )
-    totals = brute._job_totals(job, 3)
+    totals = brute_facts.job_totals(job, 3)
     assert (1, 1, 0) in totals
     assert (1, 0, 0) not in totals
     assert (2, 2, 2) in totals

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.exact import highs
-from placement.exact.arrays import Program, load_solution, program, program_of_rows
+from placement.exact.arrays import Program, program_of_rows
 from placement.exact.highs import Why
 
 INF = math.inf
@@ -32,23 +32,6 @@ def knapsack(items: int, rows: int, seed: int) -> Program:
         integer=[True] * items,
         rows=[(-INF, dict(enumerate(row.tolist())), int(row.sum()) // 2) for row in weights],
     )
-
-
-def best_by_enumeration(p: Program, ranges: dict[int, range]) -> float:
-    """Optimum over whole values of some columns, each time with the rest of the columns by an LP without presolve."""
-    best = None
-    for values in itertools.product(*ranges.values()):
-        lower, upper = p.lower.copy(), p.upper.copy()
-        for column, value in zip(ranges, values, strict=True):
-            lower[column] = upper[column] = value
-        fixed = Program(
-            p.sense, p.cost, lower, upper, np.zeros_like(p.integer), p.start, p.index, p.value, p.row_lower, p.row_upper
-        )
-        solved = highs.solve(fixed, options={"presolve": "off"})
-        if solved.objective is not None and (best is None or p.sense * (solved.objective - best) < 0):
-            best = solved.objective
-    assert best is not None
-    return best
 
 
 # --- statuses -------------------------------------------------------------------------------------------------
@@ -232,28 +215,6 @@ def test_infeasible_start_is_refused(point: list[float], what: str) -> None:
         highs.solve(p, start=np.array(point, dtype=np.float64))
 
 
-def test_a_better_point_found_from_the_start_is_not_lost() -> None:
-    """HiGHS 1.16.0 names the objective 2 here and hands back the start, which has 0, as optimal."""
-    p = program_of_rows(
-        sense=-1,
-        cost=[1, 0, 0, 0, 0, 0, 0, 0, 0],
-        lower=[0] * 9,
-        upper=[2, 2, 1, 1, 1, 2, 2, 1, 1],
-        integer=[True] * 9,
-        rows=[
-            (0, {0: 1, 1: -1}, INF),
-            (-INF, {0: 1, 1: -1}, 0),
-            (1, {2: 1, 3: 1, 4: 1}, 1),
-            (2, {5: 1, 6: 1}, 2),
-            (1, {7: 1, 8: 1}, 1),
-            (0, {0: 1, 3: -1, 4: -2, 6: -1, 8: -1}, 0),
-            (0, {3: 1, 4: 2, 8: 1}, 4),
-        ],
-    )
-    solved = highs.solve(p, start=np.array([0, 0, 1, 0, 0, 2, 0, 1, 0], dtype=np.float64))
-    assert (solved.why, solved.objective, solved.bound) == (Why.OPTIMAL, 2, 2)
-
-
 def test_improving_points_are_told() -> None:
     p = knapsack(40, 20, 0)
     told: list[float] = []
@@ -412,168 +373,3 @@ def test_session_follows_changes() -> None:
     assert solved.objective == pytest.approx(2.5)
     assert solved.bound == pytest.approx(2.5)
     assert highs.solve(session.program).objective == pytest.approx(2.5)
-
-
-# --- wrong answers of the past ---------------------------------------------------------------------------------
-
-PAST: dict[str, tuple[Program, dict[int, range], float]] = {
-    "2957": (
-        # x whole, y real: x + y >= 20.1. y must be at least 8.1 at x = 12: 12 + 16.2
-        program_of_rows(
-            sense=1, cost=[1, 2], lower=[0, 8], upper=[20, 20], integer=[True, False], rows=[(20.1, {0: 1, 1: 1}, INF)]
-        ),
-        {0: range(21)},
-        28.2,
-    ),
-    "3002": (
-        # z whole, z - y = 7.5 leaves (z, y) = (7, -0.5) or (8, 0.5); x + z >= 10: 3 - 2 + 63 or 2 + 2 + 72
-        program_of_rows(
-            sense=1,
-            cost=[1, 4, 9],
-            lower=[0, -1, 0],
-            upper=[4, 1, INF],
-            integer=[False, False, True],
-            rows=[(-INF, {0: 1, 1: 1}, 5), (10, {0: 1, 2: 1}, INF), (7.5, {1: -1, 2: 1}, 7.5)],
-        ),
-        {2: range(12)},
-        64,
-    ),
-    "3043": (
-        # z whole and dearer than x: x alone covers 4.5
-        program_of_rows(
-            sense=1, cost=[2, 3], lower=[0, 0], upper=[10, 10], integer=[False, True], rows=[(4.5, {0: 1, 1: 1}, INF)]
-        ),
-        {1: range(11)},
-        9,
-    ),
-    "3073": (
-        # x whole in [0.45, 3], gap = 3 - x costs 100, t >= |x| costs 0.01: x = 3
-        program_of_rows(
-            sense=1,
-            cost=[100, 0.01, 0],
-            lower=[0, -INF, 0],
-            upper=[INF, INF, INF],
-            integer=[False, False, True],
-            rows=[
-                (3, {0: 1, 2: 1}, 3),
-                (-INF, {1: -1, 2: 1}, 0),
-                (-INF, {1: -1, 2: -1}, 0),
-                (-INF, {2: 1}, 3),
-                (-INF, {2: -1}, -0.45),
-            ],
-        ),
-        {2: range(4)},
-        0.03,
-    ),
-    "3094": (
-        # two links with a big M and one switch: serving the side that costs 10 leaves 8 * 1000
-        program_of_rows(
-            sense=1,
-            cost=[0, 0, 0, 0, 10, 8],
-            lower=[0] * 6,
-            upper=[1, 1, 1000, 1000, 1000, 1000],
-            integer=[True, True, False, False, False, False],
-            rows=[
-                (-INF, {2: 1, 0: -1000}, 0),
-                (-INF, {3: 1, 1: -1000}, 0),
-                (1000, {2: 1, 4: 1}, 1000),
-                (1000, {3: 1, 5: 1}, 1000),
-                (-INF, {0: 1, 1: 1}, 1),
-            ],
-        ),
-        {0: range(2), 1: range(2)},
-        8000,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PAST)
-def test_wrong_optima_of_highs_1_14(name: str) -> None:
-    """Models on which HiGHS 1.14.0 called a worse point optimal.
-
-    They are those of the public reports in ERGO-Code/HiGHS with these numbers, written down again as data; the
-    arithmetic beside each and the enumeration here prove the optimum.
-    """
-    p, ranges, optimum = PAST[name]
-    assert best_by_enumeration(p, ranges) == pytest.approx(optimum)
-    solved = highs.solve(p)
-    assert solved.why is Why.OPTIMAL
-    assert solved.objective == pytest.approx(optimum)
-    assert solved.bound == pytest.approx(optimum)
-
-
-def test_whole_data_is_not_exceeded_by_a_tolerance() -> None:
-    """With the solver's own tolerance of 1e-6, 1000 y <= z and z <= 1999.999 would let y = 1.9999990 pass as 2."""
-    p = program_of_rows(
-        sense=-1,
-        cost=[1, 0],
-        lower=[0, 0],
-        upper=[5, 1999.999],
-        integer=[True, False],
-        rows=[(-INF, {0: 1000, 1: -1}, 0)],
-    )
-    solved = highs.solve(p)
-    assert solved.objective == 1
-    loose = highs.solve(p, options={"mip_feasibility_tolerance": 1e-6})
-    assert loose.x is None or p.violation(loose.x) is None
-
-
-# --- Pyomo ----------------------------------------------------------------------------------------------------
-
-
-def test_program_of_a_pyomo_model() -> None:
-    import pyomo.environ as pyo
-    from pyomo.core.expr.numeric_expr import LinearExpression
-
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(range(3), domain=pyo.NonNegativeIntegers, bounds=(0, 4))
-    m.y = pyo.Var(domain=pyo.Reals)
-    m.unused = pyo.Var(bounds=(1, 2))
-    m.block = pyo.Block()
-    m.block.z = pyo.Var(domain=pyo.Binary)
-    m.block.z.fix(1)
-    m.p = pyo.Param(initialize=2.5, mutable=True)
-    m.linear = pyo.Constraint(
-        expr=(None, LinearExpression(constant=1, linear_coefs=[1, 2, 1], linear_vars=[m.x[0], m.x[1], m.x[0]]), 7)
-    )
-    m.generic = pyo.Constraint(expr=m.p * m.x[2] - m.y + 3 == m.block.z)
-    m.ranged = pyo.Constraint(expr=pyo.inequality(-1, m.y + m.x[0] - m.x[0], 6))
-    m.off = pyo.Constraint(expr=m.y >= 100)
-    m.off.deactivate()
-    m.objective = pyo.Objective(expr=2 * m.x[0] + 3 * m.x[1] + m.y + 10, sense=pyo.maximize)
-    p = program(m)
-    assert [p.columns(c) for c in range(6)] == ["x[0]", "x[1]", "x[2]", "y", "unused", "block.z"]
-    assert [p.rows(r) for r in range(3)] == ["linear", "generic", "ranged"]
-    assert p.sense == -1
-    assert p.offset == 10
-    assert p.cost.tolist() == [2, 3, 0, 1, 0, 0]
-    assert p.integer.tolist() == [True, True, True, False, False, True]
-    assert p.lower.tolist() == [0, 0, 0, -INF, 1, 1]
-    assert p.upper.tolist() == [4, 4, 4, INF, 2, 1]
-    assert p.row_upper.tolist() == [6, -2 if p.start[2] - p.start[1] == 2 else -3, 6]
-    solved = highs.solve(p)
-    # x0 <= 3, x1 <= 3: 2 x0 + 2 x1 <= 6 -> x1 = 3; y = 2.5 x2 + 2 <= 6 -> x2 = 1, y = 4.5
-    assert solved.objective == pytest.approx(9 + 4.5 + 10)
-    assert solved.x is not None
-    load_solution(m, solved.x)
-    assert pyo.value(m.x[1]) == 3
-    assert isinstance(pyo.value(m.x[1]), int)
-    assert pyo.value(m.objective) == pytest.approx(23.5)
-
-
-def test_a_product_is_refused() -> None:
-    import pyomo.environ as pyo
-
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(range(2))
-    m.row = pyo.Constraint(expr=m.x[0] * m.x[1] <= 1)
-    with pytest.raises(ValueError, match="not linear"):
-        program(m)
-
-
-def test_an_empty_model() -> None:
-    import pyomo.environ as pyo
-
-    p = program(pyo.ConcreteModel())
-    assert p.size == (0, 0)
-    assert highs.solve(p).why is Why.OPTIMAL

@@ -22,6 +22,7 @@ from placement.evaluate import Score
 from placement.exact.patterns import of_one_type
 from placement.models import FAMILIES, Goal
 from placement.models.core import Parts, add_goal, add_held
+from placement.models.pooled_linear import Draft
 from placement.models.pools import parts_of, pooling
 from placement.state import State
 
@@ -70,11 +71,16 @@ def pooled_model_of(name: str) -> Any:
     instance = model_cases.golden()
     state = State(instance)
     view = pooling(state, parts_of(state))
-    m = pyo.ConcreteModel(name)
-    m.pooling, m.patterns = view, of_one_type(view)
-    m.weights, m.held, m.steps = {("value", 0): 1.0}, {("value", 10): 1}, ()
     slots, groups = (sum(len(getattr(pool, what)) for pool in view.pools) for what in ("slots", "groups"))
-    m.prices = ((np.ones(slots), np.full(groups, 2.0)),)
+    m = pyo.ConcreteModel(name)
+    m.draft = Draft(
+        view,
+        patterns=of_one_type(view),
+        weights={("value", 0): 1.0},
+        held={("value", 10): 1},
+        steps=(),
+        prices=((np.ones(slots), np.full(groups, 2.0)),),
+    )
     for family in dict.fromkeys(("pooled_counts", name)):
         POOLED[family].add(m, instance)
     if name != "pooled_objective":

@@ -91,7 +91,7 @@ def test_a_cell_is_shared_out_whole(shares: list[str], counts: list[int]) -> Non
 def test_an_over_full_card_is_drawn_full() -> None:
     crowded = msgspec.structs.replace(CLUSTER, jobs=(on(job("x", 1), "a", 0), on(job("y", 1), "a", 0)))
     assert "|aaaabbbb|........|" in picture.text(crowded).plain
-    assert ElementTree.fromstring(picture.svg(crowded))
+    assert ElementTree.fromstring(picture.svg(crowded)) is not None
 
 
 def test_picture_as_svg(plan: pl.Plan) -> None:

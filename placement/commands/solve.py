@@ -11,7 +11,6 @@ from placement.check import overfull
 from placement.commands.files import STANDARD, Output, read_snapshot
 from placement.commands.options import (
     Format,
-    FormatOption,
     GapOption,
     ObjectiveOption,
     OutputOption,
@@ -21,6 +20,7 @@ from placement.commands.options import (
     WithoutOption,
     names,
 )
+from placement.errors import UsageError
 from placement.honoured import refuse_unhonoured
 from placement.planning import dump_plan
 from placement.report import terminal
@@ -40,7 +40,9 @@ def solve(
     solver: SolverOption = "auto",
     seed: SeedOption = 0,
     without: WithoutOption = None,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    format: Annotated[  # noqa: A002 - the option's name
+        Format | None, typer.Option(help="What standard output gets; a table if it does not get the plan by -o -.")
+    ] = None,
 ) -> None:
     """Place the pending jobs of SNAPSHOT and say how far from the best the plan can be at most.
 
@@ -49,8 +51,8 @@ def solve(
     objectives = names(objective, "--objective")
     engine.refuse_arguments(objectives, solver, time_limit, gap, seed)
     target = Output.to(output, [snapshot]) if output is not None else None
-    if output == STANDARD:
-        format = Format.JSON  # noqa: A001
+    if output == STANDARD and format is not None:
+        raise UsageError.one("-o - writes the plan there already", "leave one of the two out", path="--format")
     cluster = read_snapshot(snapshot)
     with terminal.progress("solving") as listener:
         plan = engine.solve(
@@ -65,9 +67,9 @@ def solve(
         )
     if target is not None:
         target.write(dump_plan(plan))
-    if format is Format.TABLE:
+    if format is Format.JSON:
+        Output(STANDARD).write(dump_plan(plan))
+    elif output != STANDARD:
         terminal.console().print(
             plan_report(cluster, plan, overfull=overfull(refuse_unhonoured(cluster, without or ())))
         )
-    elif output != STANDARD:
-        Output(STANDARD).write(dump_plan(plan))

@@ -24,7 +24,7 @@ def run(
     """
     # not at the top: who only supervises the solver's process must not load the modelling language
     from placement.exact.classes import solve_configurations
-    from placement.exact.pipeline import Pipeline, targets_of
+    from placement.exact.pipeline import Pipeline, rest_of, targets_of
     from placement.exact.size import most_patterns
 
     targets = targets_of(instance, objectives)
@@ -36,4 +36,4 @@ def run(
     if not targets:
         note = f"no bound and no search for {objectives[0]} on an instance of this size"
         return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
-    return Pipeline(instance, targets, limits, seed, start, report).run()
+    return Pipeline(instance, targets, limits, seed, start, report, rest_of(objectives)).run()

@@ -131,6 +131,10 @@ def solve(
 ) -> Solved:
     """Solve a program, or with `relax` its linear relaxation.
 
+    HiGHS 1.16.0 is known to contradict itself at times: it names an objective that its point does not have, after a
+    start, or finds that its own point breaks a row, after presolve. Then it is asked again, first without the start and
+    last without presolve.
+
     Parameters
     ----------
     program : Program
@@ -168,33 +172,46 @@ def solve(
         start = np.where(program.integer, np.round(start), start)
     if not len(program.cost):
         return _without_columns(program)
-    began = time.perf_counter()
+    settings = {"mip_rel_gap": gap, **({} if nodes is None else {"mip_max_nodes": nodes}), **(options or {})}
     lines: list[str] = []
-    solver = open_solver(seed, options, lines if log else None)
-    explicit = options or {}
-    for name, value in (("mip_rel_gap", gap), ("time_limit", max(0.0, time_limit)), ("mip_max_nodes", nodes)):
-        if value is not None and name not in explicit:
-            set_option(solver, name, value)
+    attempts: list[tuple[Floats | None, dict[str, object]]] = [(start, settings)]
+    if start is not None:
+        attempts.append((None, settings))
+    attempts.append((start, {"presolve": "off", **settings}))
+    began, handover = time.perf_counter(), 0.0
+    for hint, chosen in attempts:
+        left = max(0.0, time_limit - (time.perf_counter() - began - handover))
+        found = _attempt(program, hint, start, {"time_limit": left, **chosen}, seed, lines if log else None, improved)
+        handover += found.handover
+        if found.why is not Why.FAILED:
+            break
+    seconds = time.perf_counter() - began - handover
+    return replace(found, seconds=seconds, handover=handover, log="".join(lines), version=version())
+
+
+def _attempt(
+    program: Program,
+    hint: Floats | None,
+    floor: Floats | None,
+    settings: Mapping[str, object],
+    seed: int,
+    lines: list[str] | None,
+    improved: Improved | None,
+) -> Solved:
+    """Solve once, with a hint where to start; the answer is not worse than `floor`."""
+    began = time.perf_counter()
+    solver = open_solver(seed, settings, lines)
     if not pass_program(solver, program):
-        return Solved(Why.FAILED, log="".join(lines), version=version())
-    if start is not None and program.integer.any():
+        return Solved(Why.FAILED)
+    if hint is not None and program.integer.any():
         point = highspy.HighsSolution()
-        point.col_value = start.tolist()
+        point.col_value = hint.tolist()
         solver.setSolution(point)
     if improved is not None:
         _subscribe(solver, program, improved)
-    handed = time.perf_counter()
+    handover = time.perf_counter() - began
     status = run(solver)
-    if start is not None and _misreports(solver, program):
-        # HiGHS 1.16.0 may find a better point on the way in and hand back the start with that point's objective.
-        solver.clearSolver()
-        set_option(solver, "time_limit", max(0.0, time_limit - (time.perf_counter() - handed)))
-        status = run(solver)
-    seconds = time.perf_counter() - handed
-    found = _read(solver, program, status, start)
-    return replace(
-        found, seconds=seconds, handover=handed - began, log="".join(lines), version=version(), nodes=_nodes(solver)
-    )
+    return replace(_read(solver, program, status, floor), handover=handover, nodes=_nodes(solver))
 
 
 class Session:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -190,6 +190,7 @@ class Master:
         nodes: int,
         time_limit: float,
         start: Counts | None = None,
+        fixed: Ints | None = None,
     ) -> Counts | None:
         """Return whole counts over the patterns known so far, or None if the solver found none in time.
 
@@ -203,10 +204,20 @@ class Master:
             When to stop.
         start : Counts, optional
             Counts over the same patterns that keep the held values.
+        fixed : int array (T,), optional
+            Started tasks by leaf of the view that are decided already; -1 for the others.
         """
         arrays = self._program(weights, held, ())
+        if fixed is not None:
+            arrays = self._with_fixed(arrays, fixed)
         point = None if start is None or len(start.x) != len(arrays.cost) else start.x
         return self._solve(arrays, gap, nodes, time_limit, point, 0)
+
+    def _with_fixed(self, arrays: Program, fixed: Ints) -> Program:
+        columns = len(self.view.shape) + np.flatnonzero(fixed >= 0)
+        lower, upper = arrays.lower.copy(), arrays.upper.copy()
+        lower[columns] = upper[columns] = fixed[fixed >= 0]
+        return replace(arrays, lower=lower, upper=upper)
 
     def balanced(self, held: Mapping[Target, int], start: Counts, *, nodes: int, time_limit: float) -> Counts | None:
         """Return counts of the same worth that fill pools of several nodes as evenly as is easily possible."""

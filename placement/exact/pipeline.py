@@ -7,8 +7,11 @@ value meets bound, the work allowed is done, or time is up.
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +21,9 @@ from placement.exact.fill import fill
 from placement.exact.gangs import named
 from placement.exact.layout import Layout
 from placement.exact.master import Counts, Master, Timing
+from placement.exact.polish import Polish
 from placement.exact.repair import drop_excess, relieve
+from placement.exact.residual import RESIDUAL
 from placement.exact.search import Search
 from placement.exact.spread import spread
 from placement.exact.standing import Goals, Standing
@@ -39,6 +44,12 @@ GUIDE_NODES = 100
 BALANCE_NODES = 10
 REPORT_EVERY = 1.0
 """Seconds between reports of better assignments."""
+RESERVE, RESERVE_PER_JOB = 0.05, 2e-5
+"""Seconds kept for naming the answer."""
+
+
+COUNTED = ("value", "tasks")
+"""The objectives that counts of started tasks determine."""
 
 
 def targets_of(instance: Instance, objectives: Sequence[str]) -> tuple[Target, ...]:
@@ -54,6 +65,12 @@ def targets_of(instance: Instance, objectives: Sequence[str]) -> tuple[Target, .
     return tuple(targets)
 
 
+def rest_of(objectives: Sequence[str]) -> tuple[str, ...]:
+    """Return the objectives on what nodes are left like that follow the leading ones directly."""
+    others = itertools.dropwhile(COUNTED.__contains__, objectives)
+    return tuple(itertools.takewhile(RESIDUAL.__contains__, others))
+
+
 class Pipeline:
     """One run over a large instance.
 
@@ -67,6 +84,8 @@ class Pipeline:
     start : Assignment, optional
         A checked assignment; the answer is never worse.
     report : callable
+    rest : tuple of str
+        Objectives on what nodes are left like, to be improved after the targets.
     """
 
     def __init__(
@@ -77,8 +96,13 @@ class Pipeline:
         seed: int,
         start: Assignment | None,
         report: Report,
+        rest: tuple[str, ...] = (),
     ) -> None:
-        self.instance, self.targets, self.limits, self.seed, self.report = instance, targets, limits, seed, report
+        self.rest = rest
+        self.instance, self.targets, self.seed, self.report = instance, targets, seed, report
+        # the answer has to be named and sent in time, too
+        spare = min(0.1 * limits.left, RESERVE + RESERVE_PER_JOB * instance.jobs) if limits.left < math.inf else 0.0
+        self.limits = replace(limits, deadline=limits.deadline - spare)
         self.timing = Timing()
         self.goals = Goals(instance, targets)
         self.units = {t: float(instance.value_unit) if t[0] == "value" else 1.0 for t in targets}
@@ -106,6 +130,8 @@ class Pipeline:
                 guided = True
             self._tighten(master, focus)
             self._search(focus)
+        if self.rest:
+            self._polish()
         return Result(
             assignment=self._named(),
             stop=self._why(),
@@ -119,7 +145,7 @@ class Pipeline:
         """Bound a target by the relaxation, given what the standing has of the earlier ones."""
         reached = self.standing.ranks[:focus]
         held = dict(zip(self.targets, reached, strict=False))
-        for bound in master.bounds(self.targets[focus], held, self.limits):
+        for bound in master.bounds(self.targets[focus], held, self._share(0.5)):
             self.known[focus].append((reached, bound))
         self.report(Progress(f"bound on {self.targets[focus][0]}", None, self._bounds()))
 
@@ -134,7 +160,7 @@ class Pipeline:
             dict(zip(self.targets, reached, strict=False)),
             gap=max(GUIDE_GAP, self.limits.gap / 4),
             nodes=self.limits.nodes or GUIDE_NODES,
-            time_limit=0.2 * self.limits.left,
+            time_limit=self._share(0.2).left,
         )
         self._note(in_time)
         if found is not None:
@@ -152,7 +178,7 @@ class Pipeline:
         return min(valid, default=None)
 
     def _bounds(self) -> tuple[Bound, ...]:
-        """Return the bounds known, in the objectives' own units."""
+        """Return the bounds known, in the objectives' own units; there is none for the rest."""
         found = []
         for focus, target in enumerate(self.targets):
             bound = self._bound(focus)
@@ -168,6 +194,8 @@ class Pipeline:
         return bound is not None and bound - value <= allowed
 
     def _why(self) -> Stop:
+        if self.rest:
+            return self.stop
         if all(self._bound(focus) == value for focus, value in enumerate(self.standing.ranks)):
             return Stop.OPTIMAL
         if all(self._done(focus) for focus in range(len(self.targets))):
@@ -181,13 +209,15 @@ class Pipeline:
         counts: Counts | None = None
         held = dict(zip(self.targets[:first], self.standing.ranks, strict=False))
         for focus, target in enumerate(self.targets[first:], first):
+            # nothing but the target: a second objective beside it costs the solver its best heuristics
             found = master.counts(
-                self._weights(focus),
+                {target: power_of_two(self.goals.worth[focus].tolist())},
                 held,
                 gap=max(GUIDE_GAP, self.limits.gap / 2),
                 nodes=self.limits.nodes or GUIDE_NODES,
-                time_limit=0.4 * self.limits.left,
+                time_limit=self._share(0.35).left,
                 start=counts,
+                fixed=self._settled(focus),
             )
             self._note(found is not None and found.in_time)
             if found is None:
@@ -198,17 +228,22 @@ class Pipeline:
             return
         self._place(counts, master, parts)
         if self.standing.ranks < tuple(held.values()) and self.limits.left > 0:
-            even = master.balanced(held, counts, nodes=BALANCE_NODES, time_limit=0.4 * self.limits.left)
+            even = master.balanced(held, counts, nodes=BALANCE_NODES, time_limit=self._share(0.35).left)
             self._note(even is not None and even.in_time)
             if even is not None:
                 self._place(even, master, parts)
 
-    def _weights(self, focus: int) -> dict[Target, float]:
-        """Return the weight of a target and, far behind it, of the later ones."""
-        weights = {}
-        for later, target in enumerate(self.targets[focus:]):
-            weights[target] = power_of_two(self.goals.worth[focus + later].tolist()) * 1e-4**later
-        return weights
+    def _settled(self, focus: int) -> Ints:
+        """Return the started tasks of jobs whose priority has had its turn; -1 for the others.
+
+        Their value could be kept by a row instead, but branch and bound gets lost in rows of that kind.
+        """
+        had_their_turn = {priority for _, priority in self.targets[:focus] if priority is not None}
+        if self.targets[focus][0] != "value":
+            had_their_turn = set()
+        priorities = np.array([c.priority for c in self.instance.job_classes], dtype=np.int64)
+        settled = np.isin(priorities[self.goals.leaves[:, 0]], list(had_their_turn))
+        return np.where(settled, self.standing.started, -1)
 
     def _note(self, in_time: bool) -> None:
         if not in_time:
@@ -251,12 +286,14 @@ class Pipeline:
     # --- search --------------------------------------------------------------------------------------------------
 
     def _search(self, focus: int) -> None:
-        search = Search(self.standing, focus, self.limits, self.seed + focus, self.timing)
+        last = focus == len(self.targets) - 1
+        limits = self.limits if last and not self.rest else self._share(0.7)
+        search = Search(self.standing, focus, limits, self.seed + focus, self.timing)
         idle = 0
         for _ in range(ROUNDS):
             if idle >= PATIENCE or self._done(focus):
                 break
-            if self.limits.left <= 0:
+            if limits.left <= 0:
                 self.stop = Stop.TIME
                 break
             if search.round():
@@ -268,6 +305,20 @@ class Pipeline:
                 self.known[focus].append((self.standing.ranks[:focus], search.bound))
             if search.exhausted:
                 break
+
+    def _polish(self) -> None:
+        """Improve what the nodes are left like; nothing is proven about it."""
+        began = time.perf_counter()
+        layout = self.standing.layout
+        if not Polish(layout, self.rest, self.limits, self.seed).run():
+            self.stop = Stop.TIME
+        self.timing.add("place", time.perf_counter() - began)
+
+    def _share(self, share: float) -> Limits:
+        """Return limits that end when a share of the time left is over."""
+        if self.limits.deadline == math.inf:
+            return self.limits
+        return replace(self.limits, deadline=time.monotonic() + share * self.limits.left)
 
     # --- telling -------------------------------------------------------------------------------------------------
 

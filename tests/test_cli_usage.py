@@ -1,0 +1,127 @@
+"""Wrong command lines and wrong files: one clear message each, exit code 2, and nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from cli_cases import placement, refused
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--time-limit", "0"], ["--time-limit", "above 0"]),
+        (["--time-limit", "-1"], ["--time-limit", "above 0"]),
+        (["--time-limit", "nan"], ["--time-limit", "above 0"]),
+        (["--time-limit", "inf"], ["--time-limit", "above 0"]),
+        (["--time-limit", "soon"], ["--time-limit", "number"]),
+        (["--gap", "1.5"], ["--gap", "from 0 to 1"]),
+        (["--gap", "-0.1"], ["--gap", "from 0 to 1"]),
+        (["--gap", "nan"], ["--gap", "from 0 to 1"]),
+        (["--solver", "best_fit"], ["--solver", "did you mean 'best-fit'?"]),
+        (["--solver", "quantum"], ["--solver", "exact", "fgd"]),
+        (["--objective", "fragmentaton"], ["--objective", "did you mean 'fragmentation'?"]),
+        (["--objective", "value,value"], ["--objective", "twice"]),
+        (["--objective", "value,,tasks"], ["--objective", "empty name"]),
+        (["--objective", ""], ["--objective", "empty name"]),
+        (["--objective", "completion_time"], ["--objective", "completion_time"]),
+        (["--seed", "-1"], ["--seed"]),
+        (["--seed", "1.5"], ["--seed", "integer"]),
+        (["--format", "yaml"], ["--format", "yaml"]),
+        (["-o", "-", "--format", "table"], ["--format", "-o -"]),
+        (["--frmat", "json"], ["--frmat", "--format"]),
+        (["-o", "nowhere/plan.json"], ["--output", "no directory nowhere"]),
+        (["-o", "."], ["--output", "is a directory"]),
+        (["-o", "plan.json/"], ["--output", "is a directory"]),
+        (["-o", "small.json"], ["--output", "is the input"]),
+        (["-o", "./../{here}/small.json"], ["--output", "is the input"]),
+        (["-o", "alias.json"], ["--output", "is the input"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_usage_of_solve(small: Path, words: list[str], parts: list[str]) -> None:
+    before = small.read_bytes()
+    Path("alias.json").symlink_to("small.json")
+    words = [word.replace("{here}", small.parent.name) for word in words]
+    refused(placement("solve", small, "-o", "plan.json", *words), *parts)
+    assert sorted(os.listdir()) == ["alias.json", "small.json"]
+    assert small.read_bytes() == before
+
+
+def test_without_must_name_a_field_that_no_rule_honours(small: Path) -> None:
+    words = ["--without", "jobs.deadlin", "-o", "plan.json"]
+    refused(placement("solve", small, *words), "--without", "did you mean", "jobs.deadline", lines=2)
+    refused(placement("solve", small, "--without", "nodes.cpu"), "--without", "capacity", lines=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("opnb", ["opnb", "no such file", "did you mean 'openb'?"]),
+        ("no/such.json", ["no/such.json", "no such file"]),
+        ("", ["no such file"]),
+        (".", ["."]),
+        ("n" * 5000, ["no such file"]),
+    ],
+    ids=["misspelt", "path", "empty", "directory", "long"],
+)
+def test_no_such_snapshot(in_tmp: Path, name: str, parts: list[str]) -> None:
+    refused(placement("solve", name, "-o", "plan.json"), *parts)
+    assert not os.listdir()
+
+
+def test_a_bad_snapshot(in_tmp: Path) -> None:
+    Path("bad.json").write_text('{"format": "placement-snapshot/1", "nodes": [{"nam": "n"}]}', "utf-8")
+    refused(placement("solve", "bad.json", "-o", "plan.json"), "bad.json", "nodes[0]", "nam")
+    assert os.listdir() == ["bad.json"]
+
+
+def test_every_problem_is_a_line(in_tmp: Path) -> None:
+    nodes = [{"name": "n", "count": 0}, {"name": "m", "count": -1}]
+    Path("bad.json").write_text(json.dumps({"format": "placement-snapshot/1", "nodes": nodes}), "utf-8")
+    result = placement("solve", "bad.json")
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 2
+    assert all(line.startswith("error: bad.json: nodes[") for line in result.stderr.splitlines())
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": "placement-plan/1"}', b"[" * 100_000])
+def test_check_refuses_what_is_no_plan(small: Path, content: bytes) -> None:
+    Path("no-plan.json").write_bytes(content)
+    refused(placement("check", small, "no-plan.json"), "no-plan.json")
+    refused(placement("check", small, "missing.json"), "missing.json")
+
+
+def test_compare_refuses_before_it_starts(small: Path) -> None:
+    refused(placement("compare", small, "--solvers", "fgd,exct"), "--solver", "did you mean 'exact'?")
+    refused(placement("compare", small, "--solvers", "fgd,"), "--solvers", "empty name")
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--nodes", "0"], ["nodes", "from 1"]),
+        (["--models", "H100-8"], ["models", "did you mean 'H100-80'?"]),
+        (["--models", ""], ["--models", "empty name"]),
+        (["--load", "nan"], ["load", "from 0 to 100"]),
+        (["--gangs", "2"], ["gangs", "from 0 to 1"]),
+        (["--shares", "-1"], ["shares", "from 0 to 1"]),
+        (["--running", "inf"], ["running", "from 0 to 1"]),
+        (["--seed", "-1"], ["seed", "not negative"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_usage_of_generate(in_tmp: Path, words: list[str], parts: list[str]) -> None:
+    refused(placement("generate", "-o", "made.json", *words), *parts)
+    assert not os.listdir()
+
+
+@pytest.mark.parametrize("words", [[], ["solve"], ["nothing"], ["import"], ["solve", "a", "b"], ["check", "a"]])
+def test_bad_command_lines(words: list[str]) -> None:
+    result = placement(*words)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "placement" in result.stderr or result.stderr.startswith("error: ")
