@@ -20,11 +20,11 @@ from placement.exact.worker import Exact
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
 from placement.instance import Assignment, Instance
-from placement.names import nearest
 from placement.plan import Plan, Provenance
 from placement.planning import plan_of
 from placement.snapshot import OBJECTIVES, Snapshot
 from placement.snapshot.read import digest, verified
+from placement.snapshot.report import suggestion
 from placement.solver import Bound, Limits, Result, Solver, Stop
 from placement.version import VERSION
 
@@ -188,7 +188,7 @@ def refuse_arguments(
     problems = []
     if solver != "auto" and solver not in SOLVERS:
         known = ["auto", *SOLVERS]
-        problems.append(Problem("solver", f"{solver!r} is unknown", nearest(solver, known)))
+        problems.append(Problem("solver", f"{solver!r} is unknown", suggestion(solver, known)))
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
         problems.append(Problem("time_limit", f"is {time_limit}", "give seconds above 0, or none"))
     if not 0 <= gap <= 1:
@@ -201,7 +201,7 @@ def refuse_arguments(
         if len(set(objectives)) < len(objectives):
             problems.append(Problem("objectives", "one is named twice", "name each once, the most important first"))
         problems += [
-            Problem("objectives", f"{name!r} is unknown", nearest(name, OBJECTIVES))
+            Problem("objectives", f"{name!r} is unknown", suggestion(name, OBJECTIVES))
             for name in objectives
             if name not in OBJECTIVES
         ]

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from placement import units
 from placement.errors import Problem, UsageError
-from placement.names import nearest
 from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.snapshot.read import verified
+from placement.snapshot.report import suggestion
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ def _refuse(
     if not models:
         problems.append(Problem("models", "the list is empty", f"give some of {', '.join(MODELS)}"))
     problems += [
-        Problem("models", f"{name!r} is unknown", nearest(name, MODELS)) for name in models if name not in MODELS
+        Problem("models", f"{name!r} is unknown", suggestion(name, MODELS)) for name in models if name not in MODELS
     ]
     if not 0 <= load <= 100:
         problems.append(Problem("load", f"is {load}", "give a number from 0 to 100"))

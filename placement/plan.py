@@ -128,7 +128,8 @@ class Usage(_Record, frozen=True, kw_only=True):
     gpus_allocated : float
         Sum of shares in use.
     unallocated_percent : float, optional
-        ``100 * (1 - gpus_allocated / gpus)``; None for a cluster without cards.
+        What is idle of the cards, ``100 * (1 - gpus_allocated / gpus)`` unless running work over-fills a card, which
+        counts as full; None for a cluster without cards.
     fragmented_percent : float, optional
         Fragmentation (see the ``fragmentation`` objective) in percent of all cards; None without cards or jobs.
     nodes, nodes_used : int

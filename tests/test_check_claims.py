@@ -298,7 +298,8 @@ def test_usage_without_cards_or_jobs() -> None:
     found = usage(empty, Tasks())
     # healthy cards: one a node; n-1 has work on an unhealthy card as well, but its healthy card is free
     assert (found.gpus, found.gpus_allocated, found.whole_nodes, found.nodes_used) == (3.0, 1.25, 2, 1)
-    assert found.unallocated_percent == float(100 * (1 - Fraction(5, 4) / 3))
+    # the over-full card is no fuller than full: 2 of 3 cards are idle
+    assert found.unallocated_percent == float(Fraction(200, 3))
     assert found.fragmented_percent is None
     assert (found.tasks_wanted, found.jobs_pending) == (0, 0)
     none = usage(Snapshot(jobs=(Job(name="j", groups=(TaskGroup(name="g", task=Task()),)),)), Tasks())

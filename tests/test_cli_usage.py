@@ -21,9 +21,9 @@ from cli_cases import placement, refused
         (["--gap", "1.5"], ["--gap", "from 0 to 1"]),
         (["--gap", "-0.1"], ["--gap", "from 0 to 1"]),
         (["--gap", "nan"], ["--gap", "from 0 to 1"]),
-        (["--solver", "best_fit"], ["--solver", "did you mean 'best-fit'?"]),
+        (["--solver", "best_fit"], ["--solver", 'did you mean "best-fit"?']),
         (["--solver", "quantum"], ["--solver", "exact", "fgd"]),
-        (["--objective", "fragmentaton"], ["--objective", "did you mean 'fragmentation'?"]),
+        (["--objective", "fragmentaton"], ["--objective", 'did you mean "fragmentation"?']),
         (["--objective", "value,value"], ["--objective", "twice"]),
         (["--objective", "value,,tasks"], ["--objective", "empty name"]),
         (["--objective", ""], ["--objective", "empty name"]),
@@ -60,7 +60,7 @@ def test_without_must_name_a_field_that_no_rule_honours(small: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("opnb", ["opnb", "no such file", "did you mean 'openb'?"]),
+        ("opnb", ["opnb", "no such file", 'did you mean "openb"?']),
         ("no/such.json", ["no/such.json", "no such file"]),
         ("", ["no such file"]),
         (".", ["."]),
@@ -96,7 +96,7 @@ def test_check_refuses_what_is_no_plan(small: Path, content: bytes) -> None:
 
 
 def test_compare_refuses_before_it_starts(small: Path) -> None:
-    refused(placement("compare", small, "--solvers", "fgd,exct"), "--solver", "did you mean 'exact'?")
+    refused(placement("compare", small, "--solvers", "fgd,exct"), "--solver", 'did you mean "exact"?')
     refused(placement("compare", small, "--solvers", "fgd,"), "--solvers", "empty name")
 
 
@@ -104,7 +104,7 @@ def test_compare_refuses_before_it_starts(small: Path) -> None:
     ("words", "parts"),
     [
         (["--nodes", "0"], ["nodes", "from 1"]),
-        (["--models", "H100-8"], ["models", "did you mean 'H100-80'?"]),
+        (["--models", "H100-8"], ["models", 'did you mean "H100-80"?']),
         (["--models", ""], ["--models", "empty name"]),
         (["--load", "nan"], ["load", "from 0 to 100"]),
         (["--gangs", "2"], ["gangs", "from 0 to 1"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from placement.check.case import Case, Placed
 from placement.check.facts import GPUS
@@ -37,9 +38,11 @@ def figures(placed: Placed) -> Usage:
     facts = placed.facts
     gpus = sum(fact.node.count * sum(card.healthy for card in fact.cards) for fact in facts.nodes)
     allocated = 0
+    beyond = Fraction(0)  # what running work takes of cards beyond the whole of them is no use of the others
     for node in placed.load.nodes.values():
         for device in node.running.share.keys() | node.new.share.keys():
             allocated += node.share(device)
+            beyond += max(Fraction(0), facts.base(GPUS, node.share(device)) - 1)
             gpus += not node.card(device).healthy
     taken = facts.base(GPUS, allocated)
     tasks_wanted = sum(fact.wanted * fact.job.count for fact in facts.pending())
@@ -47,7 +50,7 @@ def figures(placed: Placed) -> Usage:
     return Usage(
         gpus=float(gpus),
         gpus_allocated=as_float(taken),
-        unallocated_percent=as_float(100 * (1 - taken / gpus)) if gpus else None,
+        unallocated_percent=as_float(100 * (1 - (taken - beyond) / gpus)) if gpus else None,
         fragmented_percent=None if fragmented is None else as_float(fragmented),
         nodes=sum(fact.node.count for fact in facts.nodes),
         nodes_used=int(measure(placed, "nodes")),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from placement import instances
 from placement.errors import SnapshotError, UsageError
-from placement.names import nearest
 from placement.snapshot import Snapshot
 from placement.snapshot.read import load
+from placement.snapshot.report import suggestion
 
 STANDARD = "-"
 """Stands for standard input where a file is read, for standard output where one is written."""
@@ -31,7 +31,7 @@ def read_snapshot(source: str) -> Snapshot:
     if source in instances.names():
         return load(instances.path(source))
     what = "there is no such file, and no shipped instance of that name"
-    raise SnapshotError.one(what, nearest(source, instances.names()), source=source)
+    raise SnapshotError.one(what, suggestion(source, instances.names()), source=source)
 
 
 def refuse_two_standard_inputs(*sources: str) -> None:
