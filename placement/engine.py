@@ -12,7 +12,7 @@ from importlib.metadata import version
 import msgspec
 
 from placement.area import area_bounds
-from placement.check import check
+from placement.check import check, usage
 from placement.compile import compile as compile_snapshot
 from placement.errors import Problem, SolverError, UsageError
 from placement.evaluate import Score, demand, scores
@@ -20,8 +20,8 @@ from placement.exact.worker import Exact
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
 from placement.instance import Assignment, Instance
-from placement.plan import Plan, Provenance
-from placement.planning import plan_of
+from placement.plan import Baseline, Plan, Provenance
+from placement.planning import name_tasks, plan_of
 from placement.snapshot import OBJECTIVES, Snapshot
 from placement.snapshot.read import digest, verified
 from placement.snapshot.report import suggestion
@@ -166,6 +166,7 @@ def solve(
         without=tuple(without),
     )
     plan = _checked(snapshot, run, provenance)
+    plan.greedy = _best_greedy(run) if solver == "auto" else None
     plan.seconds = {**run.seconds, "total": time.monotonic() - began}
     return plan
 
@@ -288,6 +289,15 @@ def _checked(snapshot: Snapshot, run: _Run, provenance: Provenance) -> Plan:
             return plan
         run.notes.append(f"{name}: its plan was refused by the check ({violations[0]}); the next best is given")
     raise SolverError("no method gave a plan that the check accepts: " + "; ".join(run.notes))
+
+
+def _best_greedy(run: _Run) -> Baseline | None:
+    found = [candidate for candidate in run.ranked() if candidate[1] in HEURISTICS]
+    if not found:
+        return None
+    reached, name, result = found[0]
+    figures = usage(run.instance.snapshot, name_tasks(run.instance, result.assignment))
+    return Baseline(solver=name, values=tuple(float(score.value) for score in reached), usage=figures)
 
 
 def _overall_stop(run: _Run) -> Stop:

@@ -154,6 +154,22 @@ class Usage(_Record, frozen=True, kw_only=True):
     jobs_started: int
 
 
+class Baseline(_Record, frozen=True, kw_only=True):
+    """What a greedy rule reached on the same snapshot.
+
+    Attributes
+    ----------
+    solver : str
+    values : tuple of float
+        Of the plan's phases.
+    usage : Usage
+    """
+
+    solver: str
+    values: tuple[float, ...]
+    usage: Usage
+
+
 class Provenance(_Record, frozen=True, kw_only=True):
     """How the plan was made; all of it is input or a version, so equal runs give equal bytes.
 
@@ -234,6 +250,16 @@ class Plan(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="
     @seconds.setter
     def seconds(self, seconds: dict[str, float]) -> None:
         self.__dict__["_seconds"] = seconds
+
+    @property
+    def greedy(self) -> Baseline | None:
+        """What the best greedy rule tried beside the exact method reached; not part of the record."""
+        baseline: Baseline | None = self.__dict__.get("_greedy")
+        return baseline
+
+    @greedy.setter
+    def greedy(self, baseline: Baseline | None) -> None:
+        self.__dict__["_greedy"] = baseline
 
     @property
     def value(self) -> float | None:

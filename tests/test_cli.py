@@ -27,7 +27,7 @@ def test_solve_prints_a_table(small: Path) -> None:
     assert result.stderr == ""
     assert "1 of 3 pending jobs start" in result.stdout
     assert "proof that no plan is better" in result.stdout
-    assert re.search(r"value +more +1,000 +1,000 +0\.00", result.stdout)
+    assert re.search(r"value +more +1,000 +1,000 +1,000 +0\.00", result.stdout)
     assert "|aaaaaaaa|AAAAAAAA|" in result.stdout
     assert "never" in result.stdout
     assert "\x1b" not in result.stdout

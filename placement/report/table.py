@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from placement.plan import Pending, Phase, Plan, Usage
+from placement.plan import Baseline, Pending, Phase, Plan, Usage
 from placement.report import picture
 from placement.report.terminal import counted, number, percent, plain, table
 from placement.snapshot import Snapshot
@@ -44,9 +44,9 @@ def plan_report(snapshot: Snapshot, plan: Plan, overfull: Sequence[str] = ()) ->
     parts: list[RenderableType] = [
         _headline(plan),
         Text(),
-        _phases(plan.phases),
+        _phases(plan.phases, plan.greedy),
         Text(),
-        _usage(plan.usage),
+        _usage(plan.usage, plan.greedy),
         Text(),
     ]
     if picture.fits(snapshot, plan):
@@ -74,25 +74,37 @@ def phase_names(phases: Sequence[Phase]) -> list[str]:
     ]
 
 
-def _phases(phases: Sequence[Phase]) -> Table:
-    grid = table("objective", "better", "value", "bound", "gap, %")
-    for name, phase in zip(phase_names(phases), phases, strict=True):
+def _phases(phases: Sequence[Phase], greedy: Baseline | None) -> Table:
+    grid = table("objective", "better", *([greedy.solver] if greedy else []), "value", "bound", "gap, %")
+    for row, (name, phase) in enumerate(zip(phase_names(phases), phases, strict=True)):
         gap = None if phase.gap is None else 100 * phase.gap
         bound = number(phase.bound) + (" *" if phase.conditional else "")
-        grid.add_row(name, "more" if phase.sense == "max" else "less", number(phase.value), bound, percent(gap))
+        beside = [number(greedy.values[row])] if greedy else []
+        grid.add_row(
+            name, "more" if phase.sense == "max" else "less", *beside, number(phase.value), bound, percent(gap)
+        )
     if any(phase.conditional for phase in phases):
         grid.caption = "* for plans that keep the values above"
         grid.caption_justify = "left"
     return grid
 
 
-def _usage(usage: Usage) -> Table:
-    grid = table("in use, running work included", "")
-    grid.add_row("GPUs", f"{number(usage.gpus_allocated)} of {number(usage.gpus)}")
-    grid.add_row("GPU unallocated, %", percent(usage.unallocated_percent))
-    grid.add_row("GPU fragmented, %", percent(usage.fragmented_percent))
-    grid.add_row("nodes", f"{number(usage.nodes_used)} of {number(usage.nodes)}")
-    grid.add_row("nodes with all cards free", number(usage.whole_nodes))
+_FIGURES: dict[str, Callable[[Usage], str]] = {
+    "GPUs": lambda u: f"{number(u.gpus_allocated)} of {number(u.gpus)}",
+    "GPU unallocated, %": lambda u: percent(u.unallocated_percent),
+    "GPU fragmented, %": lambda u: percent(u.fragmented_percent),
+    "nodes": lambda u: f"{number(u.nodes_used)} of {number(u.nodes)}",
+    "nodes with all cards free": lambda u: number(u.whole_nodes),
+    "tasks started": lambda u: f"{number(u.tasks_started)} of {number(u.tasks_wanted)}",
+}
+
+
+def _usage(usage: Usage, greedy: Baseline | None) -> Table:
+    """Return the figures of the plan, beside those of the best greedy rule where one was tried."""
+    grid = table("in use, running work included", *([greedy.solver, "this plan"] if greedy else [""]))
+    columns = [greedy.usage, usage] if greedy else [usage]
+    for heading, cell in _FIGURES.items():
+        grid.add_row(heading, *(cell(column) for column in columns))
     return grid
 
 
