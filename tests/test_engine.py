@@ -75,6 +75,19 @@ def test_exact_equals_brute_force(seed: int) -> None:
     assert plan.status == "proven"
 
 
+def test_the_best_greedy_rule_is_shown_beside_the_plan() -> None:
+    # first-fit wastes what the instance is made of, and no greedy rule does better than the best of them
+    snapshot = pl.load(pl.instances.path("filters"))
+    plan = pl.solve(snapshot)
+    assert plan.greedy is not None
+    alone = {rule: pl.solve(snapshot, solver=rule) for rule in HEURISTICS}
+    assert alone[plan.greedy.solver].usage == plan.greedy.usage
+    assert list(plan.greedy.values) == max(ranks(other) for other in alone.values())
+    assert list(plan.greedy.values) <= ranks(plan)
+    assert pl.solve(snapshot, solver="fgd").greedy is None
+    assert b"greedy" not in pl.dump_plan(plan)
+
+
 def test_equal_calls_give_equal_bytes() -> None:
     snapshot = pl.load(pl.instances.path("filters"))
     first = pl.dump_plan(pl.solve(snapshot))

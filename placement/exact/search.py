@@ -13,11 +13,14 @@ from placement.exact.arrays import Floats
 from placement.exact.master import Timing
 from placement.exact.neighbourhood import Neighbourhood
 from placement.exact.standing import Standing
-from placement.instance import Ints
+from placement.instance import Bools, Instance, Ints
 from placement.solver import Limits
+from placement.state import State
 
 PAIRS = 120
 """Pairs of shape and node that a neighbourhood should have."""
+AIMED = 0.75
+"""How often a neighbourhood is chosen around a waiting task."""
 GAP = 1e-4
 NODES = 100
 """Most branch-and-bound nodes for a neighbourhood."""
@@ -45,6 +48,7 @@ class Search:
         self.rng = np.random.default_rng(seed)
         self.wanted = demand(self.instance)
         self.size = min(8, self.instance.nodes)
+        self.could = _could_take(self.instance)
         self.bound: int | None = None
         """A bound on the target, once a neighbourhood was the whole instance."""
         self.exhausted = False
@@ -84,14 +88,13 @@ class Search:
             self.size += 1
 
     def _choose(self) -> Ints:
-        """Return nodes with idle cards or that could take a waiting task, and as many at random."""
-        layout = self.standing.layout
+        """Return nodes that could take a waiting task, or that have idle cards, and as many at random."""
         count = min(self.size, self.instance.nodes)
-        waiting = np.flatnonzero(self.wanted > layout.count)
-        weight = layout.state.units.sum(axis=1) / self.instance.card_units + 0.02
-        if len(waiting) and self.rng.random() < 0.5:
-            could = self._could_take(int(self.rng.choice(waiting)))
-            weight = weight * could if could.any() else weight
+        idle = self.standing.layout.state.units.sum(axis=1) / self.instance.card_units
+        weight = idle + 0.02
+        shape = self._waiting_shape(idle)
+        if shape is not None and self.rng.random() < AIMED:
+            weight = weight * self.could[shape][self.instance.node_class]
         likely = np.flatnonzero(weight)
         share = weight[likely] / weight.sum()
         first = self.rng.choice(likely, size=min(len(likely), (count + 1) // 2), replace=False, p=share)
@@ -99,12 +102,20 @@ class Search:
         rest = self.rng.choice(others, size=min(len(others), count - len(first)), replace=False)
         return np.sort(np.concatenate([first, rest])).astype(np.int64)
 
-    def _could_take(self, shape: int) -> Floats:
-        """Return 1 for nodes that could take a task of a shape if nothing new were on them, else 0."""
-        task = self.instance.shapes[shape]
-        could = np.zeros(len(self.instance.classes))
-        for k, node_class in enumerate(self.instance.classes):
-            cards = [c for c in node_class.cards if self.instance.admits_card[shape, c[0]] and c[1] >= task.units]
-            room = all(have >= need for have, need in zip(node_class.free, task.demand, strict=True))
-            could[k] = self.instance.admits_node[shape, k] and room and len(cards) >= task.gpus
-        return np.asarray(could[self.instance.node_class])
+    def _waiting_shape(self, idle: Floats) -> int | None:
+        """Return a shape with waiting tasks, likely one with much waiting and much idle where it could run."""
+        waiting = self.wanted - self.standing.layout.count
+        by_class = np.bincount(self.instance.node_class, idle, minlength=len(self.instance.classes))
+        size = np.array([max(1, s.gpus * s.units) for s in self.instance.shapes]) / self.instance.card_units
+        weight = np.minimum(waiting * size, self.could @ by_class)
+        if not weight.any():
+            return None
+        return int(self.rng.choice(len(weight), p=weight / weight.sum()))
+
+
+def _could_take(instance: Instance) -> Bools:
+    """Return on which node classes one task of each shape has room if nothing new is there, shape (S, K)."""
+    state = State(instance)
+    first = np.array([c.nodes[0] for c in instance.classes], dtype=np.int64)
+    rows = [state.fits(shape, first) for shape in range(len(instance.shapes))]
+    return np.array(rows, dtype=np.bool_).reshape(len(instance.shapes), len(first))
