@@ -218,7 +218,7 @@ def _plan(
     for score, (_, _, value) in zip(scores(instance, result.assignment, objectives), expected, strict=True):
         record.optimum("plans", where, score.value, value)
     provenance = Provenance(version="", solver="exact", objectives=objectives)
-    plan = plan_of(instance, result, result.bounds, objectives, provenance, digest(snapshot))
+    plan = plan_of(instance, result, {"exact": result.bounds}, objectives, provenance, digest(snapshot))
     record.wrong += [f"{where}: {violation}" for violation in check(snapshot, plan)]
     if plan.status != "proven":
         record.wrong.append(f"{where}: the plan is {plan.status}, not proven")

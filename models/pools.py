@@ -162,6 +162,7 @@ def pooling(
     started: Ints | None = None,
     supply: Ints | None = None,
     classes: Sequence[int] = (),
+    leaves: Ints | None = None,
 ) -> Pooling:
     """Return the view of a state through pools.
 
@@ -181,6 +182,8 @@ def pooling(
         Tasks of each shape that the pools may get; absent for all that are wanted.
     classes : sequence of int
         With `started`: job classes to include although none of their shapes is decided about.
+    leaves : int array (T, 5), optional
+        `leaf_table` of the instance, where it is at hand.
     """
     instance = state.instance
     wanted = demand(instance) if supply is None else supply
@@ -201,7 +204,8 @@ def pooling(
     table = table[np.lexsort((table[:, 1], table[:, 0]))]
     if elsewhere is None:
         elsewhere = np.zeros(len(instance.shapes), dtype=np.int64)
-    rows, leaves, kept = _leaves(instance, table, elsewhere, shapes, started, classes)
+    every = leaf_table(instance) if leaves is None else leaves.copy()
+    rows, decided, kept = _leaves(instance, every, table, elsewhere, shapes, started, classes)
     return Pooling(
         instance=instance,
         pools=tuple(pools),
@@ -211,7 +215,7 @@ def pooling(
         most=table[:, 3],
         elsewhere=elsewhere,
         limits=state.limits.copy(),
-        leaves=leaves,
+        leaves=decided,
         rows=rows,
         started=kept,
     )
@@ -219,6 +223,7 @@ def pooling(
 
 def _leaves(
     instance: Instance,
+    leaves: Ints,
     table: Ints,
     elsewhere: Ints,
     shapes: Ints | None,
@@ -226,7 +231,6 @@ def _leaves(
     classes: Sequence[int],
 ) -> tuple[Ints, Ints, Ints]:
     """Return the rows and leaves of every job class with a shape to decide about, and the tasks that others keep."""
-    leaves = leaf_table(instance)
     reach = elsewhere + np.bincount(table[:, 0], table[:, 3], minlength=len(instance.shapes)).astype(np.int64)
     leaves[:, 3] = np.minimum(leaves[:, 3], reach[leaves[:, 2]])
     kept = np.full(len(leaves), -1, dtype=np.int64)

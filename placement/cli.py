@@ -17,7 +17,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from placement.commands import check, compare, generate, imports, schema, solve
+from placement.commands import check, compare, generate, imports, instances, schema, solve
 from placement.errors import InputError, PlacementError
 from placement.report.terminal import printable
 from placement.version import VERSION
@@ -142,6 +142,7 @@ def _options(
 app.command()(solve.solve)
 app.command()(check.check)
 app.command()(compare.compare)
+app.command()(instances.instances)
 app.command()(schema.schema)
 app.command()(generate.generate)
 app.add_typer(imports.app, name="import")

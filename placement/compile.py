@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ from placement import units
 from placement.compile_jobs import Shapes, arrival_order, classify_jobs
 from placement.index import expand, members
 from placement.instance import GPU, CardKind, Instance, Ints, LimitRow, NodeClass
-from placement.rules import CARD_FILTERS, DIMENSIONS, NODE_FILTERS
+from placement.rules import CARD_FILTERS, DIMENSIONS, NodeFilter, node_filters
 from placement.rules.resources import extended
 from placement.scale import Amounts, Scale, amounts_of, choose_scale, counted, tasks_of, total_memory
 from placement.snapshot import DomainLimit, Gpu, Node, Snapshot, Task, TaskGroup
@@ -42,15 +42,17 @@ def compile(snapshot: Snapshot) -> Instance:  # noqa: A001 - the word of the fie
     used = _running(snapshot, amounts)
     scale = choose_scale(snapshot, amounts)
     kinds = _Kinds(scale, total_memory(snapshot, amounts, scale))
-    limits, limits_of_spec = _limits(snapshot, used, scale)
+    total = _total_demand(snapshot, amounts, scale)
+    filters = node_filters(snapshot)
+    limits, limits_of_spec = _limits(snapshot, used, scale, total)
     classes, node_class, node_cards, keys = _classes(
-        snapshot, node_spec, node_copy, used, amounts, scale, kinds, limits_of_spec
+        snapshot, node_spec, used, scale, total, kinds, filters, limits_of_spec
     )
     pending = [i for i, job in enumerate(snapshot.jobs) if job.running is None]
     pending_spec, job_copy = expand([snapshot.jobs[i].count for i in pending])
     job_spec = np.array(pending, dtype=np.int64)[pending_spec] if pending else pending_spec
-    shapes = Shapes(scale, tuple(scale.resources))
-    job_classes, value_unit, job_class = classify_jobs(snapshot, job_spec, shapes, amounts)
+    shapes = Shapes(scale, tuple(scale.resources), filters)
+    job_classes, value_unit, job_class, exact_worth = classify_jobs(snapshot, job_spec, shapes, amounts)
     admits_node, admits_card = shapes.admissions(keys, kinds.keys)
     return Instance(
         snapshot=snapshot,
@@ -59,7 +61,7 @@ def compile(snapshot: Snapshot) -> Instance:  # noqa: A001 - the word of the fie
         card_units=int(1 / scale.card),
         memory_unit=scale.memory,
         value_unit=value_unit,
-        exact=scale.exact,
+        exact=scale.exact and exact_worth,
         node_spec=node_spec,
         node_copy=node_copy,
         node_class=node_class,
@@ -159,23 +161,32 @@ def _free(node: Node, used: _Used | None, scale: Scale, total: dict[str, int]) -
     return tuple(free)
 
 
-def _classes(
-    snapshot: Snapshot,
-    node_spec: Ints,
-    node_copy: Ints,
-    used: dict[str, _Used],
-    amounts: dict[int, Amounts],
-    scale: Scale,
-    kinds: _Kinds,
-    limits_of_spec: list[tuple[int, ...]],
-) -> tuple[tuple[NodeClass, ...], Ints, dict[int, tuple[int, ...]], list[tuple[Hashable, ...]]]:
-    """Group the nodes; the last item holds each class's filter keys."""
+def _total_demand(snapshot: Snapshot, amounts: dict[int, Amounts], scale: Scale) -> dict[str, int]:
+    """Return what stands for "no limit" of each resource and of card units (``"gpus"``): more than all tasks ask for.
+
+    One more task of each kind is counted than is wanted: fragmentation asks what would fit on top of a plan.
+    """
     total: dict[str, int] = defaultdict(int)
     for job in snapshot.jobs:
         for task, count in counted(job.groups, job.count):
-            for name, value in amounts[id(task)].demand.items():
-                # one more of each than is wanted: fragmentation asks what would fit on top of a plan
+            amount = amounts[id(task)]
+            for name, value in amount.demand.items():
                 total[name] += math.ceil(value / scale.resources[name]) * (count + 1)
+            total["gpus"] += math.ceil(amount.share / scale.card) * task.gpus * (count + 1)
+    return total
+
+
+def _classes(
+    snapshot: Snapshot,
+    node_spec: Ints,
+    used: dict[str, _Used],
+    scale: Scale,
+    total: dict[str, int],
+    kinds: _Kinds,
+    filters: Sequence[NodeFilter],
+    limits_of_spec: list[tuple[int, ...]],
+) -> tuple[tuple[NodeClass, ...], Ints, dict[int, tuple[int, ...]], list[tuple[Hashable, ...]]]:
+    """Group the nodes; the last item holds each class's filter keys."""
     found: dict[Hashable, int] = {}
     keys: list[tuple[Hashable, ...]] = []
     parts: list[tuple[tuple[int, ...], tuple[tuple[int, int, int], ...], bool, tuple[int, ...]]] = []
@@ -183,7 +194,7 @@ def _classes(
     node_cards: dict[int, tuple[int, ...]] = {}
     first = 0
     for spec, node in enumerate(snapshot.nodes):
-        filters = tuple(rule.node_key(node) for rule in NODE_FILTERS)
+        keys_of_node = tuple(rule.node_key(node) for rule in filters)
         names = [node.name] if node.count == 1 else [f"{node.name}-{copy}" for copy in range(node.count)]
         whole: tuple[int, tuple[int, ...]] | None = None
         for offset, name in enumerate(names):
@@ -199,10 +210,10 @@ def _classes(
                     busy is not None,
                     limits_of_spec[spec],
                 )
-                index = found.setdefault((filters, part), len(parts))
+                index = found.setdefault((keys_of_node, part), len(parts))
                 if index == len(parts):
                     parts.append(part)
-                    keys.append(filters)
+                    keys.append(keys_of_node)
                 if busy is None:
                     whole = (index, order)
             node_class[first + offset] = index
@@ -215,7 +226,7 @@ def _classes(
 
 
 def _limits(
-    snapshot: Snapshot, used: dict[str, _Used], scale: Scale
+    snapshot: Snapshot, used: dict[str, _Used], scale: Scale, total: dict[str, int]
 ) -> tuple[tuple[LimitRow, ...], list[tuple[int, ...]]]:
     """Return the limit rows, with running work taken off, and the rows of each node entry."""
     rows: list[LimitRow] = []
@@ -240,7 +251,7 @@ def _limits(
                 level=limit.level,
                 domain=limit.domain,
                 resource=GPU if name == "gpus" else resources.index(name),
-                capacity=max(0, math.floor((cap - taken) / unit)),
+                capacity=min(total[name], max(0, math.floor((cap - taken) / unit))),
             )
             for i in inside:
                 of_spec[i].append(len(rows))

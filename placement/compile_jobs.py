@@ -11,19 +11,23 @@ import numpy as np
 from placement.gang import Branch, Group, Leaf, leaves
 from placement.index import members, spread
 from placement.instance import Bools, Ints, JobClass, Shape
-from placement.rules import CARD_FILTERS, NODE_FILTERS, CardFilter, NodeFilter
+from placement.rules import CARD_FILTERS, CardFilter, NodeFilter
 from placement.scale import Amounts, Scale, gcd, tasks_of
 from placement.snapshot import Job, Snapshot, Task, TaskGroup
 
 Keys = Sequence[tuple[Hashable, ...]]
 """What each rule reads, one tuple a thing."""
 
+MOST_WORTH = 2**53
+"""Most value of all jobs together, in units; a double holds every whole number up to it. Beyond it worths round up."""
+
 
 class Shapes:
     """Task shapes by what filters and capacity see of them."""
 
-    def __init__(self, scale: Scale, resources: tuple[str, ...]) -> None:
+    def __init__(self, scale: Scale, resources: tuple[str, ...], node_filters: Sequence[NodeFilter]) -> None:
         self.scale = scale
+        self.node_filters = node_filters
         self.resources = resources
         self.shapes: list[Shape] = []
         self.keys: list[tuple[tuple[Hashable, ...], tuple[Hashable, ...]]] = []
@@ -40,7 +44,7 @@ class Shapes:
             ),
         )
         keys = (
-            tuple(rule.task_key(job, task) for rule in NODE_FILTERS),
+            tuple(rule.task_key(job, task) for rule in self.node_filters),
             tuple(rule.task_key(job, task) for rule in CARD_FILTERS) if task.gpus else (),
         )
         index = self._index.setdefault((shape, keys), len(self.shapes))
@@ -53,7 +57,7 @@ class Shapes:
         self, node_keys: list[tuple[Hashable, ...]], card_keys: list[tuple[Hashable, ...]]
     ) -> tuple[Bools, Bools]:
         """Return which shapes each node class and card kind admits."""
-        nodes = _table([keys[0] for keys in self.keys], node_keys, NODE_FILTERS)
+        nodes = _table([keys[0] for keys in self.keys], node_keys, self.node_filters)
         cards = _table([keys[1] for keys in self.keys], card_keys, CARD_FILTERS)
         return nodes, cards
 
@@ -116,8 +120,8 @@ def _with_values(group: Group, values: list[int]) -> Group:
 
 def classify_jobs(
     snapshot: Snapshot, job_spec: Ints, shapes: Shapes, amounts: dict[int, Amounts]
-) -> tuple[tuple[JobClass, ...], Fraction, Ints]:
-    """Return the job classes, the unit of value, and the class of each pending job."""
+) -> tuple[tuple[JobClass, ...], Fraction, Ints, bool]:
+    """Return the job classes, the unit of value, the class of each pending job, and whether all worths are exact."""
     specs = sorted(set(job_spec.tolist()))
     roots: dict[int, Branch] = {}
     worths: dict[int, list[Fraction]] = {}
@@ -128,11 +132,22 @@ def classify_jobs(
         roots[spec] = _gang(job.groups, shape_of)
         worths[spec] = _worth(job, list(leaves(roots[spec])), tasks, amounts)
     unit = gcd(worth for values in worths.values() for worth in values if worth)
+    total = sum(
+        (
+            worth * leaf.count * leaf.copies * snapshot.jobs[spec].count
+            for spec, values in worths.items()
+            for worth, leaf in zip(values, leaves(roots[spec]), strict=True)
+        ),
+        Fraction(0),
+    )
+    exact = total / unit <= MOST_WORTH
+    if not exact:
+        unit = total * 2 / MOST_WORTH
     index: dict[Hashable, int] = {}
     class_of_spec = np.zeros(len(snapshot.jobs), dtype=np.int64)
     parts: list[tuple[int, Branch]] = []
     for spec in specs:
-        valued = _with_values(roots[spec], [int(worth / unit) for worth in worths[spec]])
+        valued = _with_values(roots[spec], [math.ceil(worth / unit) for worth in worths[spec]])
         part = (snapshot.jobs[spec].priority, valued)
         class_of_spec[spec] = index.setdefault(part, len(parts))
         if class_of_spec[spec] == len(parts):
@@ -143,7 +158,7 @@ def classify_jobs(
         JobClass(jobs, priority, root, tuple(leaves(root)))
         for jobs, (priority, root) in zip(groups, parts, strict=True)
     )
-    return classes, unit, job_class
+    return classes, unit, job_class, exact
 
 
 def arrival_order(snapshot: Snapshot, job_spec: Ints, job_copy: Ints) -> Ints:

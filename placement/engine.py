@@ -15,7 +15,7 @@ from placement.area import area_bounds
 from placement.check import check, usage
 from placement.compile import compile as compile_snapshot
 from placement.errors import Problem, SolverError, UsageError
-from placement.evaluate import Score, demand, scores
+from placement.evaluate import SENSE, Score, demand, scores
 from placement.exact.worker import Exact
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
@@ -67,7 +67,7 @@ class _Run:
     listener: Listener | None
     began: float
     candidates: list[tuple[tuple[Score, ...], str, Result]] = field(default_factory=list)
-    bounds: list[Bound] = field(default_factory=list)
+    bounds: dict[str, Sequence[Bound]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     cancelled: bool = False
@@ -75,21 +75,31 @@ class _Run:
     def add(self, name: str, result: Result) -> None:
         """Take a result into account."""
         self.candidates.append((scores(self.instance, result.assignment, self.objectives), name, result))
-        self.bounds += result.bounds
+        self.bounds[name] = result.bounds
         self.notes += [f"{name}: {note}" for note in result.notes]
         for activity, seconds in result.seconds.items():
             self.seconds[activity] = self.seconds.get(activity, 0.0) + seconds
 
     def ranked(self) -> list[tuple[tuple[Score, ...], str, Result]]:
-        """Return the candidates from best to worst; equal ones in the order they came."""
-        return sorted(self.candidates, key=lambda c: [-score.rank for score in c[0]])
+        """Return the candidates from best to worst; of equal ones the exact method's first, then as they came."""
+        return sorted(self.candidates, key=lambda c: ([-score.rank for score in c[0]], c[1] != "exact"))
+
+    def _first_bound(self, score: Score, bounds: Sequence[Bound]) -> float | None:
+        """Return the best bound on the first phase."""
+        phase, sense = (score.objective, score.priority), SENSE[score.objective]
+        known = [b.value * sense for b in bounds if (b.objective, b.priority) == phase and b.value is not None]
+        return min(known) * sense if known and self.instance.exact else None
 
     def tell(self, phase: str, bounds: Sequence[Bound] = ()) -> None:
         if self.listener is None:
             return
-        value = float(self.ranked()[0][0][0].value) if self.candidates else None
-        known = [b.value for b in [*self.bounds, *bounds] if not b.held and b.value is not None]
-        bound = known[-1] if known else None
+        first = self.ranked()[0][0][:1] if self.candidates else ()
+        value = float(first[0].value) if first else None
+        bound = (
+            self._first_bound(first[0], [b for given in (*self.bounds.values(), bounds) for b in given])
+            if first
+            else None
+        )
         gap = None if value is None or bound is None or not value else abs(bound - value) / abs(value)
         self.listener(Update(time.monotonic() - self.began, phase, value, bound, gap))
 
@@ -152,7 +162,9 @@ def solve(
     instance = compile_snapshot(used)
     run = _Run(instance, chosen, Limits(deadline - _reserve(instance, time_limit), gap), seed, report, began)
     run.seconds["compile"] = time.monotonic() - began
-    run.bounds += area_bounds(instance)
+    run.bounds["area"] = area_bounds(instance)
+    if not instance.exact:
+        run.notes.append(INEXACT)
     _search(run, solver)
     provenance = Provenance(
         version=VERSION,
@@ -171,6 +183,14 @@ def solve(
     return plan
 
 
+INEXACT = (
+    "amounts or values differ by too many digits to be held exactly, so requests were rounded up and capacities down: "
+    "what just fits may be left out, and no method's bound is used"
+)
+LONGEST = 1e6
+"""Longest time limit in seconds; some platforms cannot wait much longer."""
+FIRST_SHARE = 0.25
+"""Share of the time after which the first greedy rule gives up, so that the exact method has most of it."""
 CHECK_SECONDS = 5e-5
 """What naming, checking and explaining take for each node and each wanted task; measured, with some room."""
 
@@ -187,15 +207,18 @@ def refuse_arguments(
 ) -> None:
     """Raise `UsageError` if an argument of `solve` is out of range or unknown, whatever the snapshot."""
     problems = []
-    if solver != "auto" and solver not in SOLVERS:
-        known = ["auto", *SOLVERS]
-        problems.append(Problem("solver", f"{solver!r} is unknown", suggestion(solver, known)))
-    if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
-        problems.append(Problem("time_limit", f"is {time_limit}", "give seconds above 0, or none"))
-    if not 0 <= gap <= 1:
-        problems.append(Problem("gap", f"is {gap}", "give a number from 0 to 1, such as 0.01 for one percent"))
-    if not 0 <= seed < 2**31:
-        problems.append(Problem("seed", f"is {seed}", f"give a whole number from 0 to {2**31 - 1}"))
+    if not isinstance(solver, str) or (solver != "auto" and solver not in SOLVERS):
+        problems.append(Problem("solver", f"{solver!r} is unknown", suggestion(str(solver), ["auto", *SOLVERS])))
+    if time_limit is not None and not (_is_number(time_limit) and 0 < time_limit <= LONGEST):
+        remedy = f"give seconds above 0 and up to {LONGEST:.0e}, or none"
+        problems.append(Problem("time_limit", f"is {time_limit!r:.40}", remedy))
+    if not (_is_number(gap) and 0 <= gap <= 1):
+        problems.append(Problem("gap", f"is {gap!r}", "give a number from 0 to 1, such as 0.01 for one percent"))
+    if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**31):
+        problems.append(Problem("seed", f"is {seed!r}", f"give a whole number from 0 to {2**31 - 1}"))
+    if isinstance(objectives, str):
+        problems.append(Problem("objectives", f"is the text {objectives!r}", "give a list of names"))
+        objectives = None
     if objectives is not None:
         if not objectives:
             problems.append(Problem("objectives", "the list is empty", f"give some of {', '.join(OBJECTIVES)}"))
@@ -208,6 +231,10 @@ def refuse_arguments(
         ]
     if problems:
         raise UsageError(problems)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _refuse_objectives(objectives: tuple[str, ...]) -> None:
@@ -230,10 +257,13 @@ def _search(run: _Run, solver: str) -> None:
     usable = [name for name, rule in HEURISTICS.items() if rule.supports(run.instance) is None]
     first = usable[0]
     run.tell(first)
-    run.add(first, _solve(run, HEURISTICS[first], None))
-    start = run.candidates[0][2].assignment
+    early = replace(run.limits, deadline=run.limits.deadline - (1 - FIRST_SHARE) * run.limits.left)
+    begun = _solve(run, HEURISTICS[first], None, early if math.isfinite(run.limits.deadline) else None)
+    again = begun.stop is Stop.TIME
+    run.add(first, replace(begun, stop=Stop.COMPLETE) if again else begun)
+    start = begun.assignment
     with ThreadPoolExecutor(max_workers=1) as pool:
-        beside = pool.submit(_greedy, run, usable[1:] if solver == "auto" else [])
+        beside = pool.submit(_greedy, run, usable[not again :] if solver == "auto" else [])
         try:
             # in this thread, so that an interrupt reaches it and ends the solver's process
             exact = _solve(run, SOLVERS["exact"], start)
@@ -256,12 +286,12 @@ def _greedy(run: _Run, names: Sequence[str]) -> None:
         run.add(name, _solve(run, HEURISTICS[name], None))
 
 
-def _solve(run: _Run, solver: Solver, start: Assignment | None) -> Result:
+def _solve(run: _Run, solver: Solver, start: Assignment | None, limits: Limits | None = None) -> Result:
     began = time.monotonic()
     result = solver.solve(
         run.instance,
         objectives=run.objectives,
-        limits=run.limits,
+        limits=run.limits if limits is None else limits,
         seed=run.seed,
         start=start,
         report=lambda progress: run.tell(f"{solver.name}: {progress.phase}", progress.bounds),

@@ -232,7 +232,7 @@ class Plan(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="
 
     snapshot: str
     status: Literal["proven", "bounded", "feasible"]
-    stop: str
+    stop: Literal["optimal", "gap", "complete", "work", "time", "failed"]
     reproducible: bool
     phases: list[Phase]
     tasks: Tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -20,14 +20,14 @@ from placement.plan import Phase, Plan, Provenance, Tasks
 from placement.snapshot.strict import decode
 from placement.solver import Bound, Result, Stop
 
-TOLERANCE = 1e-6
-"""Relative error granted to a bound that a floating-point solver computed."""
+ROUNDING = 1e-11
+"""Relative error of a number that was added up in double precision."""
 
 
 def plan_of(
     instance: Instance,
     result: Result,
-    bounds: Sequence[Bound],
+    bounds: Mapping[str, Sequence[Bound]],
     objectives: tuple[str, ...],
     provenance: Provenance,
     snapshot_digest: str,
@@ -40,8 +40,8 @@ def plan_of(
     instance : Instance
     result : Result
         Whose assignment and stop the plan takes.
-    bounds : sequence of Bound
-        From any method; the best valid one of each phase is kept.
+    bounds : mapping of str to sequence of Bound
+        By the method that gave them; the best valid one of each phase is kept.
     objectives : tuple of str
     provenance : Provenance
     snapshot_digest : str
@@ -49,8 +49,7 @@ def plan_of(
     """
     tasks = name_tasks(instance, result.assignment)
     scores = objective(instance.snapshot, tasks, objectives)
-    phases = _phases(instance, scores, bounds)
-    proven = all(phase.bound == phase.value for phase in phases)
+    phases, proven, doubts = _phases(instance, scores, bounds)
     status: Literal["proven", "bounded", "feasible"]
     status = "proven" if proven else "bounded" if phases and phases[0].bound is not None else "feasible"
     return Plan(
@@ -62,7 +61,7 @@ def plan_of(
         tasks=tasks,
         pending=pending(instance, result.assignment),
         usage=usage(instance.snapshot, tasks),
-        notes=list(notes),
+        notes=[*notes, *doubts],
         provenance=provenance,
         checked=False,
     )
@@ -97,44 +96,91 @@ def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
 
 # --- bounds --------------------------------------------------------------------------------------------------
 
+Reached = tuple[str, int | None, Fraction]
+"""Objective, priority and value of a phase."""
+
 
 def _phases(
-    instance: Instance, scores: Sequence[tuple[str, int | None, Fraction]], bounds: Sequence[Bound]
-) -> list[Phase]:
-    phases: list[Phase] = []
-    for name, priority, value in scores:
+    instance: Instance, reached: Sequence[Reached], bounds: Mapping[str, Sequence[Bound]]
+) -> tuple[list[Phase], bool, list[str]]:
+    """Return the phases, whether all of them are proven, and what is to be said about bounds that are wrong."""
+    usable, notes = _trusted(instance, reached, bounds if instance.exact else {})
+    phases, proven = [], True
+    for number, (name, priority, value) in enumerate(reached):
         sense = SENSE[name]
-        best, conditional = _best_bound(instance, (name, priority), bounds if instance.exact else (), phases)
-        if best is not None and best * sense < value * sense:
-            # further off than floating point explains: whatever claimed it is wrong
-            best = value if abs(best - value) <= Fraction(TOLERANCE) * max(Fraction(1), abs(value)) else None
+        best, conditional = _best_bound(instance, reached[: number + 1], usable)
+        proven = proven and best == value
+        shown = None if best is None else float(value) if best == value else _outwards(best, sense, float(value))
         phases.append(
             Phase(
                 objective=name,
                 priority=priority,
                 sense="max" if sense > 0 else "min",
                 value=float(value),
-                bound=None if best is None else float(best),
-                gap=None if best is None else gap(float(value), float(best)),
-                conditional=conditional and best is not None,
+                bound=shown,
+                gap=None if shown is None else gap(float(value), shown),
+                conditional=conditional,
             )
         )
-    return phases
+    return phases, proven, notes
+
+
+def _trusted(
+    instance: Instance, reached: Sequence[Reached], bounds: Mapping[str, Sequence[Bound]]
+) -> tuple[list[Bound], list[str]]:
+    """Return the bounds of all methods but those of which the plan itself contradicts one."""
+    usable: list[Bound] = []
+    notes = []
+    for source, given in bounds.items():
+        contradicted = False
+        for number, (name, _, value) in enumerate(reached):
+            for bound in _valid(given, reached[: number + 1]):
+                contradicted |= (_round(instance, bound) - value) * SENSE[name] < 0
+        if contradicted:
+            notes.append(f"{source}: the plan contradicts a bound it gave, so none of its bounds is used")
+        else:
+            usable += given
+    return usable, notes
+
+
+def _valid(bounds: Sequence[Bound], reached: Sequence[Reached]) -> Iterator[Bound]:
+    """Yield the bounds on the last phase that hold for plans with these values of the phases before.
+
+    A bound that takes earlier values as given speaks of all plans whose earlier values are at least as good.
+    """
+    *before, (name, priority, _) = reached
+    for bound in bounds:
+        if (bound.objective, bound.priority) != (name, priority) or bound.value is None:
+            continue
+        if not bound.held or (
+            len(bound.held) == len(before)
+            and all(
+                (value - Fraction(held)) * SENSE[objective] >= -Fraction(ROUNDING) * abs(Fraction(held))
+                for held, (objective, _, value) in zip(bound.held, before, strict=True)
+            )
+        ):
+            yield bound
 
 
 def _best_bound(
-    instance: Instance, phase: tuple[str, int | None], bounds: Sequence[Bound], before: Sequence[Phase]
+    instance: Instance, reached: Sequence[Reached], bounds: Sequence[Bound]
 ) -> tuple[Fraction | None, bool]:
-    """Return the best valid bound of a phase, and whether it takes the phases before as given."""
-    sense = SENSE[phase[0]]
-    best, conditional = _limit(instance, *phase), False
-    for bound in bounds:
-        if (bound.objective, bound.priority) != phase or bound.value is None or not _holds(bound, before):
-            continue
-        rounded = _round(instance, bound.objective, bound.value, sense)
-        if best is None or rounded * sense < best * sense:
+    """Return the best bound on the last phase, and whether it takes the phases before as given."""
+    name, priority, _ = reached[-1]
+    best, conditional = _limit(instance, name, priority), False
+    for bound in _valid(bounds, reached):
+        rounded = _round(instance, bound)
+        if best is None or (rounded - best) * SENSE[name] < 0:
             best, conditional = rounded, bool(bound.held)
     return best, conditional
+
+
+def _outwards(bound: Fraction, sense: int, value: float) -> float:
+    """Return the nearest float that is no tighter than a bound and is not the plan's own value."""
+    near = float(bound)
+    while (Fraction(near) - bound) * sense < 0 or near == value:
+        near = math.nextafter(near, sense * math.inf)
+    return near
 
 
 def gap(value: float, bound: float) -> float | None:
@@ -142,19 +188,6 @@ def gap(value: float, bound: float) -> float | None:
     if value == bound:
         return 0.0
     return abs(value - bound) / abs(value) if value else None
-
-
-def _holds(bound: Bound, before: Sequence[Phase]) -> bool:
-    """Return whether a bound that takes earlier values as given is valid for a plan with these earlier phases.
-
-    It is where the plan's earlier values are at least as good: such plans are among those the bound speaks of.
-    """
-    if not bound.held:
-        return True
-    return len(bound.held) == len(before) and all(
-        (phase.value - held) * SENSE[phase.objective] >= -TOLERANCE * max(1.0, abs(held))
-        for held, phase in zip(bound.held, before, strict=True)
-    )
 
 
 def _step(instance: Instance, objective: str) -> Fraction:
@@ -166,11 +199,14 @@ def _step(instance: Instance, objective: str) -> Fraction:
     return Fraction(1)
 
 
-def _round(instance: Instance, objective: str, bound: float, sense: int) -> Fraction:
-    """Move a bound to the nearest value that a plan can have, on the safe side of the solver's tolerance."""
-    step = _step(instance, objective)
-    slack = Fraction(TOLERANCE) * max(Fraction(1), abs(Fraction(bound)))
-    steps = (Fraction(bound) + sense * slack) / step
+def _round(instance: Instance, bound: Bound) -> Fraction:
+    """Move a bound to the nearest value that a plan can have.
+
+    Methods give bounds that are safe but for the rounding of a double; that much is granted here.
+    """
+    assert bound.value is not None
+    step, sense, given = _step(instance, bound.objective), SENSE[bound.objective], Fraction(bound.value)
+    steps = (given + sense * Fraction(ROUNDING) * abs(given)) / step
     return (math.floor(steps) if sense > 0 else math.ceil(steps)) * step
 
 

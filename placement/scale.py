@@ -14,6 +14,8 @@ from placement.snapshot import Snapshot, Task, TaskGroup
 
 LARGEST = 2**60
 """Sums over the cluster stay below this, so that 64-bit sums of them cannot overflow."""
+FINEST = 10**12
+"""Most units to a card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +90,16 @@ def choose_scale(snapshot: Snapshot, amounts: dict[int, Amounts]) -> Scale:
                 if name in names and capacity is not None:
                     totals[name] += capacity * node.count
     resources: dict[str, Fraction] = {}
+    places = max(1, sum(node.count for node in snapshot.nodes))
     for name in names:
         unit = gcd(amount.demand[name] for amount in amounts.values() if amount.demand.get(name))
-        if totals[name] * max(1, sum(node.count for node in snapshot.nodes)) / unit > LARGEST:
-            unit = totals[name] * sum(node.count for node in snapshot.nodes) / LARGEST
+        if totals[name] * places / unit > LARGEST:
+            unit = totals[name] * places / LARGEST
             exact = False
         resources[name] = unit
     card = gcd([Fraction(1), *(amount.share for amount in amounts.values() if amount.share)])
-    if 1 / card > 10**9:
-        card, exact = Fraction(1, 10**9), False
+    if 1 / card > FINEST:
+        card, exact = Fraction(1, FINEST), False
     memory = gcd(amount.memory for amount in amounts.values() if amount.memory)
     largest = sum(
         (amounts[id(t)].memory * c for j in snapshot.jobs for t, c in counted(j.groups, j.count)), Fraction(0)

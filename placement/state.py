@@ -70,11 +70,12 @@ class State:
         return ok
 
     def _within_limits(self, shape: int, nodes: Ints) -> Bools:
-        full = np.array([self._limit_use(shape, row) > self.limits[row] for row in range(len(self.limits))])
+        full = np.array([self.limit_use(shape, row) > self.limits[row] for row in range(len(self.limits))])
         blocked = np.array([bool(full[list(c.limits)].any()) for c in self.instance.classes], dtype=np.bool_)
         return ~blocked[self.instance.node_class[nodes]]
 
-    def _limit_use(self, shape: int, row: int) -> int:
+    def limit_use(self, shape: int, row: int) -> int:
+        """Return what one task of a shape takes of a limit row, on a node that counts in it."""
         task = self.instance.shapes[shape]
         resource = self.instance.limits[row].resource
         return task.gpus * task.units if resource == GPU else task.demand[resource]
@@ -98,7 +99,7 @@ class State:
             self.units[node, card] -= sign * task.units
             self.memory[node, card] -= sign * task.memory
         for row in self.instance.classes[self.instance.node_class[node]].limits:
-            self.limits[row] -= sign * self._limit_use(shape, row)
+            self.limits[row] -= sign * self.limit_use(shape, row)
 
     def remove(self, shape: int, node: int, cards: tuple[int, ...]) -> None:
         """Give back what one task took."""

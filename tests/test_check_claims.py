@@ -190,7 +190,8 @@ WRONG: dict[str, tuple[Callable[[], Plan], list[tuple[str, str]]]] = {
         lambda: phases(0, value=math.nan),
         [("objective", "phases[0].value"), ("bounds", "phases[0].value")],
     ),
-    "too proud": (lambda: plan(status="proven"), [("bounds", "status")]),
+    "too proud": (lambda: plan(status="proven"), [("bounds", "status"), ("bounds", "stop")]),
+    "a stop that proves nothing": (lambda: plan(stop="optimal"), [("bounds", "stop")]),
     "too modest": (lambda: plan(status="feasible"), [("bounds", "status")]),
     "no bound": (lambda: phases(0, bound=None, gap=None), [("bounds", "status")]),
     "snapshot": (lambda: plan(snapshot="0" * 64), [("snapshot", "snapshot")]),
@@ -255,7 +256,7 @@ def test_status(bounds: list[float | None], status: str) -> None:
         gap = None if bound is None else abs(value - bound) / value
         made.phases[i] = replace(made.phases[i], bound=bound, gap=gap)
     for claim in ("proven", "bounded", "feasible"):
-        made = replace(made, status=claim)
+        made = replace(made, status=claim, stop="optimal" if claim == "proven" else "work")
         assert said(made) == ([] if claim == status else [("bounds", "status")])
 
 
@@ -274,7 +275,8 @@ def test_gap_at_value_zero(bound: float | None, gap: float | None, fine: bool) -
     made = plan_of(SNAPSHOT, [], ("tasks",))
     made.phases[0] = replace(made.phases[0], bound=bound, gap=gap)
     status = "feasible" if bound is None else "proven" if bound == 0 else "bounded"
-    assert said(replace(made, status=status)) == ([] if fine else [("bounds", "phases[0].gap")])
+    stop = "optimal" if status == "proven" else "work"
+    assert said(replace(made, status=status, stop=stop)) == ([] if fine else [("bounds", "phases[0].gap")])
 
 
 def test_gap_may_differ_by_rounding_alone() -> None:

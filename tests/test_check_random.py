@@ -214,7 +214,7 @@ def absurd(draw: st.DrawFn) -> Plan:
     return Plan(
         snapshot=draw(NAMES),
         status=draw(st.sampled_from(["proven", "bounded", "feasible"])),
-        stop=draw(NAMES),
+        stop=draw(st.sampled_from(["optimal", "gap", "complete", "work", "time", "failed"])),
         reproducible=draw(st.booleans()),
         phases=draw(st.lists(phase, max_size=4)),
         tasks=tasks,

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from cli_cases import SMALL, placement, refused
 
+from placement import instances
 from placement.plan import Plan
 from placement.snapshot import Job, Task, TaskGroup
 from placement.snapshot.read import dumps, loads
@@ -141,7 +142,7 @@ def test_output_to_a_full_device(small: Path) -> None:
 def test_check_accepts(small: Path, plan: Path) -> None:
     result = placement("check", small, plan)
     assert result.exit_code == 0
-    assert result.stdout.startswith("valid: 1 placed task,")
+    assert result.stdout.startswith("valid: 1 placed task; every rule holds, values are right, bounds consistent")
     listed = placement("check", small, plan, "--format", "json")
     assert json.loads(listed.stdout) == {"valid": True, "violations": []}
 
@@ -177,15 +178,20 @@ def test_compare_ends_with_the_bound(small: Path) -> None:
     assert result.stderr == ""
     rows = [line.split() for line in result.stdout.splitlines() if line.strip()]
     assert {row[0] for row in rows} >= {"random", "best-fit", "exact"}
-    assert rows[-1][:2] == ["bound", "1,000"]
-    assert "0.00" in result.stdout.splitlines()[-1]
+    (bound,) = [row for row in rows if row[0] == "bound"]
+    assert bound == ["bound", "1,000", "of", "3", "0.00"]
+    assert "gap, %" in result.stdout
+    assert "Greedy: random, best-fit." in result.stdout or "Greedy: best-fit, random." in result.stdout
+    assert "Exact: exact." in result.stdout
+    assert "Every plan was checked and is valid." in result.stdout
     assert max(len(line) for line in result.stdout.splitlines()) <= 80
 
 
 def test_compare_prints_json(small: Path) -> None:
-    result = placement("compare", small, "--solvers", "fgd,fgd,exact", "--format", "json")
+    result = placement("compare", small, "--solvers", "fgd,exact", "--format", "json")
     found = json.loads(result.stdout)
-    assert sorted(method["method"] for method in found["methods"]) == ["exact", "fgd"]
+    assert {method["method"]: method["kind"] for method in found["methods"]} == {"exact": "exact", "fgd": "greedy"}
+    assert all(method["checked"] for method in found["methods"])
     assert found["bound"] == 1000
     assert found["unallocated_percent_bound"] == 0
     assert found["phases"][0] == {"objective": "value", "priority": 0, "sense": "max"}
@@ -194,6 +200,26 @@ def test_compare_prints_json(small: Path) -> None:
 def test_compare_knows_every_method_by_itself(small: Path) -> None:
     found = json.loads(placement("compare", small, "--format", "json").stdout)
     assert len(found["methods"]) == 9
+
+
+@pytest.mark.parametrize("objective", ["value", "tasks", "value,tasks"])
+def test_nothing_is_pending(in_tmp: Path, objective: str) -> None:
+    """The value of no job at all has no phase, and every command says so instead of failing."""
+    Path("idle.json").write_bytes(dumps(msgspec.structs.replace(SMALL, jobs=SMALL.jobs[:1])))
+    words = ["idle.json", "--objective", objective]
+    for command in (
+        ["solve", *words],
+        ["solve", *words, "--solver", "fgd"],
+        ["compare", *words, "--solvers", "fgd,exact"],
+    ):
+        result = placement(*command)
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert ("so there is no value" in result.stdout) == (command[0] == "solve" and objective == "value")
+    found = json.loads(placement("compare", *words, "--solvers", "fgd,exact", "--format", "json").stdout)
+    assert len(found["phases"]) == ("tasks" in objective)
+    assert (found["bound"] is None) == (objective == "value")
+    assert placement("solve", *words, "-o", "plan.json").exit_code == 0
+    assert placement("check", "idle.json", "plan.json").stdout.startswith("valid: 0 placed tasks;")
 
 
 def test_a_bound_on_value_is_one_on_idle_gpu_only_where_value_is_gpu(in_tmp: Path) -> None:
@@ -280,13 +306,17 @@ def test_import_names_the_line(trace: list[str]) -> None:
 # --- everything else -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["solve", "check", "compare", "schema", "generate", "import"])
+@pytest.mark.parametrize("command", ["solve", "check", "compare", "instances", "schema", "generate", "import"])
 def test_help(command: str) -> None:
     assert command in placement("--help").stdout
     result = placement(command, "--help")
     assert result.exit_code == 0
     assert result.stdout.startswith("Usage: ")
     assert placement(command, "-h").stdout == result.stdout
+
+
+def test_instances_are_listed_one_a_line() -> None:
+    assert placement("instances").stdout.splitlines() == instances.names()
 
 
 def test_names_cannot_drive_the_terminal(in_tmp: Path) -> None:

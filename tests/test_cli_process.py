@@ -17,6 +17,13 @@ PLACEMENT = [sys.executable, "-m", "placement"]
 LARGE = ["solve", "openb", "-o", "plan.json"]
 
 
+def default_signals() -> None:
+    """Undo what a shell does to what it runs in the background: its children ignore these signals, and so do theirs."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def read(terminal: int) -> bytes:
     """Return what is there to read of a terminal, and nothing at its end."""
     try:
@@ -30,7 +37,13 @@ def on_a_terminal(*words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Run a command whose standard error is a terminal."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen([*PLACEMENT, *words], stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
+    with subprocess.Popen(
+        [*PLACEMENT, *words],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=environment,
+        preexec_fn=default_signals,
+    ) as process:
         os.close(theirs)
         try:
             yield process, ours

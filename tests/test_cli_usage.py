@@ -96,8 +96,11 @@ def test_check_refuses_what_is_no_plan(small: Path, content: bytes) -> None:
 
 
 def test_compare_refuses_before_it_starts(small: Path) -> None:
-    refused(placement("compare", small, "--solvers", "fgd,exct"), "--solver", 'did you mean "exact"?')
+    refused(placement("compare", small, "--solvers", "fgd,exct"), "--solvers", 'did you mean "exact"?')
     refused(placement("compare", small, "--solvers", "fgd,"), "--solvers", "empty name")
+    refused(placement("compare", small, "--solvers", "nope"), "--solvers: 'nope' is unknown", "exact", "fgd")
+    refused(placement("compare", small, "--solvers", "fgd,exact,fgd"), "--solvers: 'fgd' is named twice", "once")
+    refused(placement("compare", small, "--solvers", "fgd,fgd,exct"), "'fgd' is named twice", "'exct'", lines=2)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def run(instance: Instance, limits: Limits | None = None, start: Assignment | No
 
 def assert_accepted(snapshot: Snapshot, instance: Instance, result: Result) -> None:
     provenance = Provenance(version="test", solver="exact", objectives=OBJECTIVES)
-    plan = plan_of(instance, result, result.bounds, OBJECTIVES, provenance, digest(snapshot))
+    plan = plan_of(instance, result, {"exact": result.bounds}, OBJECTIVES, provenance, digest(snapshot))
     assert check(snapshot, plan) == []
 
 

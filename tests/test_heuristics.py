@@ -247,7 +247,7 @@ def test_the_independent_judge_accepts_everything(rule: str) -> None:
         for seed in (0, 1):
             result = HEURISTICS[rule].solve(instance, objectives=(), limits=Limits(), seed=seed)
             origin = Provenance(version="0", solver=rule, seed=seed, objectives=("value",))
-            plan = plan_of(instance, result, (), ("value",), origin, digest(snapshot))
+            plan = plan_of(instance, result, {}, ("value",), origin, digest(snapshot))
             plan.checked = True
             assert check(snapshot, plan) == []
             no_single_task_was_forgotten(instance, result.assignment)

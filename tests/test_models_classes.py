@@ -45,7 +45,7 @@ def assert_proven(snapshot: Snapshot, objectives: tuple[str, ...], start: Assign
     plan = plan_of(
         instance,
         result,
-        result.bounds,
+        {"exact": result.bounds},
         objectives,
         Provenance(version="test", solver="exact", objectives=objectives),
         digest(verified(snapshot)),

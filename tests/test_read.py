@@ -45,6 +45,18 @@ def test_wrong_snapshots(bad: Bad) -> None:
     assert lines[0].isprintable()
 
 
+@pytest.mark.parametrize("count", [1, 5000])
+def test_an_unknown_name_among_many_jobs_is_not_said_to_be_among_none(count: int) -> None:
+    group = {"name": "g", "task": {"gpus": 1}}
+    jobs: list[dict[str, object]] = [{"name": f"job{number}", "groups": [group]} for number in range(count)]
+    jobs[0]["after"] = ["nope"]
+    (problem,) = refused(json.dumps({"format": "placement-snapshot/1", "jobs": jobs}).encode()).problems
+    assert problem.path == "jobs[0].after[0]"
+    assert problem.what == 'there is no job "nope"'
+    assert problem.remedy.startswith('the known ones are "job0"')
+    assert ("and 4980 more" in problem.remedy) == (count == 5000)
+
+
 def test_the_table_is_long_and_its_names_differ() -> None:
     assert len({bad.name for bad in BAD}) == len(BAD) >= 60
 
@@ -214,12 +226,13 @@ def test_what_was_read_is_verified_already() -> None:
     assert verified(snapshot) is snapshot
 
 
-def test_a_snapshot_built_in_python_is_checked_once() -> None:
+def test_the_normal_form_of_a_snapshot_built_in_python_is_checked_once() -> None:
     built = Snapshot(nodes=(Node(name="n", gpus=(Gpu(model="T4"),)),), jobs=(Job(name="j", groups=leaf(Task(gpus=1))),))
     normal = verified(built)
     assert normal == built
-    assert verified(built) is normal
     assert verified(normal) is normal
+    # lists and mappings in what was built may have changed since
+    assert verified(built) is not normal
 
 
 def test_lists_and_numbers_of_other_libraries_become_plain() -> None:
@@ -320,3 +333,13 @@ def test_wrong_events(events: list[object], path: str, phrase: str) -> None:
 def test_a_snapshot_is_no_event_log() -> None:
     with pytest.raises(SnapshotError, match="this is a snapshot"):
         load_events(io.BytesIO(json.dumps(GOOD).encode()))
+
+
+def test_the_search_for_problems_ends() -> None:
+    # 300,000 indices of the same GPU: one problem each, of which the first are told
+    zone = b'{"id": 0, "gpus": [0' + b",0" * 300_000 + b"]}"
+    node = b'{"name": "n", "gpus": [{"model": "A"}], "zones": [' + zone + b"]}"
+    with pytest.raises(SnapshotError) as raised:
+        loads(b'{"format": "placement-snapshot/1", "nodes": [' + node + b"]}")
+    assert len(raised.value.problems) == 50
+    assert raised.value.total == 100_000

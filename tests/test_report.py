@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import msgspec
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 
 import placement as pl
+from placement.heuristics import HEURISTICS
 from placement.report import picture
-from placement.report.comparison import Comparison, comparison_record, comparison_table
+from placement.report.comparison import Comparison, comparison_record, comparison_table, verdict
 from placement.report.occupancy import occupancy
 from placement.report.table import plan_report
 from placement.report.terminal import number, percent
@@ -133,6 +134,13 @@ def test_only_small_clusters_are_drawn() -> None:
     assert ElementTree.fromstring(picture.svg(Snapshot())) is not None
 
 
+def test_a_picture_that_does_not_fit_says_that_it_is_cut(plan: pl.Plan) -> None:
+    whole, cut = (shown(Group(picture.text(CLUSTER, plan)), width).splitlines() for width in (80, 20))
+    assert not any("…" in line for line in whole)
+    assert [line[:19] for line in whole[:3]] == [line[:19] for line in cut[:3]]
+    assert [line[19:] for line in cut[:3]] == ["…"] * 3
+
+
 def test_report_groups_what_waits() -> None:
     cluster = msgspec.structs.replace(CLUSTER, jobs=(*CLUSTER.jobs, job("big", 2, count=5), job("huge", 9)))
     text = shown(plan_report(cluster, pl.solve(cluster, solver="first-fit"), ["a gpu 0: too much"]))
@@ -157,6 +165,34 @@ def test_priorities_are_named_where_there_are_several() -> None:
     comparison = Comparison.of(snapshot, [plan])
     assert "priority" in shown(comparison_table(comparison))
     assert comparison.unallocated_bound() is None
+
+
+def test_headings_and_methods_are_whole_words_in_80_columns() -> None:
+    snapshot = pl.load(pl.instances.path("priorities"))
+    comparison = Comparison.of(snapshot, [pl.solve(snapshot, solver=rule) for rule in HEURISTICS])
+    lines = shown(comparison_table(comparison)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert set(HEURISTICS) <= {line.split()[0] for line in lines if line.strip()}
+    assert not [word for line in lines for word in line.split() if word.endswith("-")]
+    assert "gap, %" in lines[1]
+    assert verdict(comparison).startswith("Greedy: ")
+    assert "Exact" not in verdict(comparison)
+
+
+def test_plans_that_were_not_checked_are_named() -> None:
+    snapshot = pl.load(pl.instances.path("priorities"))
+    plan = msgspec.structs.replace(pl.solve(snapshot, solver="fgd"), checked=False)
+    assert "Not checked: fgd." in verdict(Comparison.of(snapshot, [plan]))
+
+
+def test_comparison_without_phases() -> None:
+    idle = msgspec.structs.replace(CLUSTER, jobs=CLUSTER.jobs[:1])
+    plans = [pl.solve(idle, objectives=["value"], solver=rule) for rule in ("fgd", "random")]
+    comparison = Comparison.of(idle, plans)
+    assert (comparison.bound, comparison.unallocated_bound(), comparison.gap(plans[0])) == (None, None, None)
+    assert "–" in shown(comparison_table(comparison))
+    assert comparison_record(comparison)["phases"] == []
+    assert "no value to improve" in shown(plan_report(idle, plans[0]))
 
 
 def test_comparison_goes_from_worst_to_best() -> None:

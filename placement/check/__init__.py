@@ -81,7 +81,8 @@ def check(snapshot: Snapshot, plan: Plan, without: Sequence[str] | None = None) 
     Returns
     -------
     list of Violation
-        Empty if the plan keeps every rule and all it says of itself is true.
+        Empty if the plan keeps every rule, its values and figures are right, and no bound contradicts its value. That
+        a bound is true cannot be seen without solving.
 
     Raises
     ------

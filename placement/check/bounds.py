@@ -41,6 +41,8 @@ def judge(case: Case) -> Iterator[Violation]:
     status = _status(case.plan)
     if whole and case.plan.status != status:
         yield Violation(RULE, "status", f"the status is {case.plan.status}, the bounds make it {status}")
+    if (case.plan.stop == "optimal") != (case.plan.status == "proven"):
+        yield Violation(RULE, "stop", f"the search stopped by {case.plan.stop}, and the status is {case.plan.status}")
 
 
 def _bound(path: str, phase: Phase) -> Iterator[Violation]:

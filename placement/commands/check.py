@@ -25,7 +25,8 @@ def check(
 ) -> None:
     """Judge PLAN against SNAPSHOT by code that knows nothing of how it was made.
 
-    The exit code is 0 if every rule holds and every value in the plan is what it says, and 1 otherwise.
+    The exit code is 0 if every rule holds, every value and figure in the plan is what it says, and no bound contradicts
+    its value; 1 otherwise. Whether a bound is true is not judged: that takes solving.
     """
     refuse_two_standard_inputs(snapshot, plan)
     cluster = read_snapshot(snapshot)
@@ -42,6 +43,6 @@ def check(
         if violations:
             out.print(plain(f"not valid: {counted(len(violations), 'violation')} in {tasks}", "bold"))
         else:
-            out.print(plain(f"valid: {tasks}, every rule holds and every value is right", "bold"))
+            out.print(plain(f"valid: {tasks}; every rule holds, values are right, bounds consistent", "bold"))
     if violations:
         raise typer.Exit(VIOLATED)

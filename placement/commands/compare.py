@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -20,8 +21,10 @@ from placement.commands.options import (
     WithoutOption,
     names,
 )
+from placement.errors import Problem, UsageError
 from placement.report import terminal
-from placement.report.comparison import Comparison, comparison_record, comparison_table, headline
+from placement.report.comparison import Comparison, comparison_record, comparison_table, headline, verdict
+from placement.snapshot.report import suggestion
 
 SolversOption = Annotated[
     str | None,
@@ -44,9 +47,9 @@ def compare(
     The last row is the best bound that any of them proved: no plan at all is better than that.
     """
     objectives = names(objective, "--objective")
-    methods = dict.fromkeys(names(solvers, "--solvers") or engine.SOLVERS)
-    for method in methods:
-        engine.refuse_arguments(objectives, method, time_limit, gap, seed)
+    methods = names(solvers, "--solvers") or tuple(engine.SOLVERS)
+    _refuse_solvers(methods)
+    engine.refuse_arguments(objectives, methods[0], time_limit, gap, seed)
     cluster = read_snapshot(snapshot)
     plans = []
     for method in methods:
@@ -69,3 +72,22 @@ def compare(
         out = terminal.console()
         out.print(headline(comparison), end="\n\n")
         out.print(comparison_table(comparison))
+        out.print()
+        out.print(verdict(comparison))
+
+
+def _refuse_solvers(methods: Sequence[str]) -> None:
+    """Raise if a method is unknown or is named twice."""
+    known = ["auto", *engine.SOLVERS]
+    problems = [
+        Problem("--solvers", f"{method!r} is unknown", suggestion(method, known))
+        for method in dict.fromkeys(methods)
+        if method not in known
+    ]
+    problems += [
+        Problem("--solvers", f"{method!r} is named twice", "name each method once")
+        for method in dict.fromkeys(methods)
+        if methods.count(method) > 1
+    ]
+    if problems:
+        raise UsageError(problems)

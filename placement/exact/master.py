@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,6 +24,20 @@ STEPS = ((0.85, 2e-3), (0.93, 1e-2))
 """Price of filling a pool of several nodes beyond these levels, for each of its cards."""
 PRICES = 12
 """How many of the latest prices stand for the patterns in bounds on whole counts."""
+
+
+RESOLUTION = 1e4
+"""Largest ratio of worths at which the solver's own bound is believed."""
+
+
+def resolvable(worth: Iterable[int]) -> bool:
+    """Return whether the solver can tell the least worth from nothing beside the largest.
+
+    It drops what is below an absolute tolerance of about 1e-7, and worths are scaled to at most 1; where the ratio is
+    too large, its bound on whole counts may leave the small ones out. Bounds from duals are recomputed and stay.
+    """
+    positive = [value for value in worth if value]
+    return not positive or max(positive) <= RESOLUTION * min(positive)
 
 
 @dataclass(slots=True)
@@ -75,6 +89,8 @@ class Master:
         self._pricer = Pricer(view)
         self._prices: list[Prices] = []
         """Prices met on the way, the latest last."""
+        self._relaxed: Floats = np.zeros(0)
+        """Room by pair in the latest relaxation."""
         self._seed = seed
         self._timing = timing
 
@@ -149,7 +165,10 @@ class Master:
         self, target: Target, held: Mapping[Target, int], *, gap: float, nodes: int, time_limit: float
     ) -> tuple[int | None, bool]:
         """Return a bound on an objective from whole counts at the latest prices, and whether it came in time."""
-        scale = power_of_two(coefficients(self.view.instance, self.view.leaves, target).tolist())
+        worth = coefficients(self.view.instance, self.view.leaves, target).tolist()
+        if not resolvable(worth):
+            return None, True
+        scale = power_of_two(worth)
         arrays = self._program({target: scale}, held, (), tuple(self._prices[-PRICES:]))
         solved = highs.solve(arrays, gap=gap, nodes=nodes, time_limit=time_limit, seed=self._seed)
         self._timing.add("solve", solved.seconds)
@@ -191,6 +210,7 @@ class Master:
         time_limit: float,
         start: Counts | None = None,
         fixed: Ints | None = None,
+        near: bool = False,
     ) -> Counts | None:
         """Return whole counts over the patterns known so far, or None if the solver found none in time.
 
@@ -206,12 +226,30 @@ class Master:
             Counts over the same patterns that keep the held values.
         fixed : int array (T,), optional
             Started tasks by leaf of the view that are decided already; -1 for the others.
+        near : bool
+            Whether to look only near the latest relaxation: rooms that it leaves empty stay so, and the others change
+            by little, but for what the start has. Much faster, and good where there are many rooms.
         """
         arrays = self._program(weights, held, ())
         if fixed is not None:
             arrays = self._with_fixed(arrays, fixed)
+        if near and len(self._relaxed):
+            arrays = self._near_relaxation(arrays, start)
         point = None if start is None or len(start.x) != len(arrays.cost) else start.x
         return self._solve(arrays, gap, nodes, time_limit, point, 0)
+
+    def _near_relaxation(self, arrays: Program, start: Counts | None) -> Program:
+        """Return the program with every room near that of the relaxation, or between it and the start's."""
+        room = self._relaxed
+        used = room > 1e-6
+        low = np.where(used, np.maximum(np.floor(room) - 1, 0), 0)
+        high = np.where(used, np.ceil(room) + 1, 0)
+        if start is not None:
+            low, high = np.minimum(low, start.room), np.maximum(high, start.room)
+        lower, upper = arrays.lower.copy(), arrays.upper.copy()
+        lower[: len(room)] = low
+        upper[: len(room)] = np.minimum(high, upper[: len(room)])
+        return replace(arrays, lower=lower, upper=upper)
 
     def _with_fixed(self, arrays: Program, fixed: Ints) -> Program:
         columns = len(self.view.shape) + np.flatnonzero(fixed >= 0)
@@ -219,16 +257,35 @@ class Master:
         lower[columns] = upper[columns] = fixed[fixed >= 0]
         return replace(arrays, lower=lower, upper=upper)
 
-    def balanced(self, held: Mapping[Target, int], start: Counts, *, nodes: int, time_limit: float) -> Counts | None:
-        """Return counts of the same worth that fill pools of several nodes as evenly as is easily possible."""
-        arrays = self._program({}, held, STEPS)
+    def balanced(
+        self,
+        weights: Mapping[Target, float],
+        held: Mapping[Target, int],
+        start: Counts,
+        *,
+        nodes: int,
+        time_limit: float,
+    ) -> Counts | None:
+        """Return counts that keep the held values and fill pools of several nodes as evenly as is easily possible.
+
+        Parameters
+        ----------
+        weights : mapping of target to float
+            What may be worth filling pools for; a unit compares with the prices in `STEPS`.
+        held : mapping of target to int
+        start : Counts
+            Counts over the same patterns that keep the held values.
+        nodes, time_limit
+            When to stop.
+        """
+        arrays = self._program(weights, held, STEPS)
         before = len(self.view.shape) + len(self.view.leaves) + len(self.patterns)
         filling = len(arrays.cost) - len(start.x)
         if not filling:
             return None
         full = arrays.upper[before : before + filling]
         point = np.concatenate([start.x[:before], full, start.x[before:]])
-        return self._solve(arrays, 0.2, nodes, time_limit, point, filling)
+        return self._solve(arrays, 0.01 if weights else 0.2, nodes, time_limit, point, filling)
 
     def _solve(
         self, arrays: Program, gap: float, nodes: int, time_limit: float, start: Floats | None, filling: int
@@ -275,8 +332,9 @@ class _Relaxation:
         """Return the value over the present patterns, a bound over all of them, and patterns that are missing."""
         solved = self._session.solve(time_limit=time_limit)
         self._master._timing.add("solve", solved.seconds)
-        if solved.row_duals is None or solved.objective is None:
+        if solved.row_duals is None or solved.objective is None or solved.x is None:
             return None
+        self._master._relaxed = solved.x[: len(self._master.view.shape)]
         began = time.perf_counter()
         duals = np.maximum(solved.row_duals, 0.0)
         slot_price = self._at(duals, self._slot_row)

@@ -17,7 +17,7 @@ import numpy as np
 from placement.exact import highs
 from placement.exact.arrange import arrange
 from placement.exact.arrays import Floats, program
-from placement.exact.master import Counts, Timing
+from placement.exact.master import Counts, Timing, resolvable
 from placement.exact.patterns import maximal
 from placement.exact.spread import spread
 from placement.exact.standing import Standing
@@ -60,6 +60,7 @@ class Neighbourhood:
             shapes=np.flatnonzero(self.supply),
             started=standing.started,
             supply=self.supply,
+            leaves=standing.goals.leaves,
         )
         shapes = layout.instance.shapes
         self.has_split = any(
@@ -110,6 +111,8 @@ class Neighbourhood:
         """Return a bound on the target in focus for the whole instance, if the model is all of it."""
         if len(self.nodes) < self.standing.layout.instance.nodes or not self.complete or solved.bound is None:
             return None
+        if not resolvable(self.standing.goals.worth[self.focus][self.view.rows].tolist()):
+            return None
         return math.floor(solved.bound / self.scale + 1e-6)
 
     def _patterns(self, careful: bool) -> tuple[list[Pattern], bool]:
@@ -117,30 +120,30 @@ class Neighbourhood:
 
         Where there are too many, those that leave least room on the card are taken.
         """
-        instance, view = self.standing.layout.instance, self.view
+        view, shapes = self.view, self.standing.layout.instance.shapes
         cache: dict[object, list[tuple[int, ...]]] = {}
         found: list[Pattern] = []
         complete = not careful
+        gpus = np.array([shapes[s].gpus for s in view.shape.tolist()], dtype=np.int64)
+        whole = np.array([shapes[s].units for s in view.shape.tolist()]) == self.standing.layout.instance.card_units
         for k, pool in enumerate(view.pools):
-            parts = np.zeros(len(pool.slots), dtype=np.int64)
-            split = np.zeros(len(pool.slots), dtype=np.bool_)
-            for pair in np.flatnonzero((view.pool == k) & (view.slot >= 0)).tolist():
-                task = instance.shapes[view.shape[pair]]
-                parts[view.slot[pair]] += task.gpus * self.supply[view.shape[pair]]
-                split[view.slot[pair]] |= task.gpus > 1 and task.units < instance.card_units
+            mine = np.flatnonzero((view.pool == k) & (view.slot >= 0))
+            slot_of, width = view.slot[mine], len(pool.slots)
+            parts = np.bincount(slot_of, gpus[mine] * self.supply[view.shape[mine]], minlength=width)
             if careful:
+                split = np.bincount(slot_of, (gpus[mine] > 1) & ~whole[mine], minlength=width) > 0
                 parts = np.where(split, np.minimum(parts, 1), parts)
             for c, group in enumerate(pool.groups):
-                mine = [i for i, slot in enumerate(pool.slots) if c in slot.groups]
-                slots = [pool.slots[i] for i in mine]
-                most = [int(min(parts[i], group.units // pool.slots[i].units)) for i in mine]
+                here = [i for i, slot in enumerate(pool.slots) if c in slot.groups]
+                slots = [pool.slots[i] for i in here]
+                most = [int(min(parts[i], group.units // pool.slots[i].units)) for i in here]
                 key = (group.units, group.memory, tuple((s.units, s.memory) for s in slots), tuple(most))
                 if key not in cache:
                     cache[key] = _fullest(group, slots, most)
                 complete &= len(cache[key]) <= PATTERNS
                 for some in cache[key][:PATTERNS]:
                     full = [0] * len(pool.slots)
-                    for i, n in zip(mine, some, strict=True):
+                    for i, n in zip(here, some, strict=True):
                         full[i] = n
                     found.append(Pattern(k, c, tuple(full)))
         return found, complete

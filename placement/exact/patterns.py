@@ -52,7 +52,8 @@ def maximal(group: CardGroup, slots: Sequence[SlotType], most: Sequence[int], li
             return
         slot = slots[order[position]]
         room = min(most[order[position]], units // slot.units, memory // slot.memory if slot.memory else units)
-        for count in range(room, -1, -1):
+        # the last type fills what is left: with one part less there would be room for it
+        for count in range(room, -1, -1) if position < len(order) - 1 else (room,):
             parts[order[position]] = count
             fill(position + 1, units - count * slot.units, memory - count * slot.memory)
         parts[order[position]] = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from placement.exact.gangs import named
 from placement.exact.layout import Layout
 from placement.exact.master import Counts, Master, Timing
 from placement.exact.polish import Polish
-from placement.exact.repair import drop_excess, relieve
+from placement.exact.repair import drop_beyond_limits, drop_excess, relieve
 from placement.exact.residual import RESIDUAL
 from placement.exact.search import Search
 from placement.exact.spread import spread
@@ -33,7 +33,7 @@ from placement.models.pools import parts_of, pooling
 from placement.solver import Bound, Limits, Progress, Report, Result, Stop
 from placement.state import State
 
-PATIENCE = 60
+PATIENCE = 120
 """Neighbourhoods without an improvement after which the search goes on to the next objective."""
 ROUNDS = 600
 """Most neighbourhoods for one objective."""
@@ -42,6 +42,9 @@ WORTH_TIGHTENING = 1e-4
 GUIDE_GAP = 2e-5
 GUIDE_NODES = 100
 BALANCE_NODES = 10
+TASKS: Target = ("tasks", None)
+TASK_WORTH = 5e-3
+"""What a started task may cost in filling pools, in the unit of `placement.exact.master.STEPS`."""
 REPORT_EVERY = 1.0
 """Seconds between reports of better assignments."""
 RESERVE, RESERVE_PER_JOB = 0.05, 2e-5
@@ -145,8 +148,10 @@ class Pipeline:
         """Bound a target by the relaxation, given what the standing has of the earlier ones."""
         reached = self.standing.ranks[:focus]
         held = dict(zip(self.targets, reached, strict=False))
-        for bound in master.bounds(self.targets[focus], held, self._share(0.5)):
+        limits = self._share(0.5)
+        for bound in master.bounds(self.targets[focus], held, limits):
             self.known[focus].append((reached, bound))
+        self._note(limits.left > 0)
         self.report(Progress(f"bound on {self.targets[focus][0]}", None, self._bounds()))
 
     def _tighten(self, master: Master, focus: int) -> None:
@@ -209,31 +214,55 @@ class Pipeline:
         counts: Counts | None = None
         held = dict(zip(self.targets[:first], self.standing.ranks, strict=False))
         for focus, target in enumerate(self.targets[first:], first):
-            # nothing but the target: a second objective beside it costs the solver its best heuristics
-            found = master.counts(
-                {target: power_of_two(self.goals.worth[focus].tolist())},
-                held,
-                gap=max(GUIDE_GAP, self.limits.gap / 2),
-                nodes=self.limits.nodes or GUIDE_NODES,
-                time_limit=self._share(0.35).left,
-                start=counts,
-                fixed=self._settled(focus),
-            )
-            self._note(found is not None and found.in_time)
+            bound = self._bound(focus) if focus == first else self._relaxed(master, focus, held)
+            found = self._counts(master, focus, held, counts, near=True)
+            value = -1 if found is None else int(self.goals.worth[focus] @ found.started)
+            if bound is None or bound - value > GUIDE_GAP * abs(bound):
+                found = self._counts(master, focus, held, found or counts, near=False) or found
             if found is None:
                 break
             counts = found
             held[target] = int(self.goals.worth[focus] @ counts.started)
         if counts is None:
             return
-        self._place(counts, master, parts)
-        if self.standing.ranks < tuple(held.values()) and self.limits.left > 0:
-            even = master.balanced(held, counts, nodes=BALANCE_NODES, time_limit=self._share(0.35).left)
-            self._note(even is not None and even.in_time)
+        self._place(counts, master, parts, 0.02)
+        # full pools cannot be dealt out; where even balanced ones cannot, the first target goes before the others
+        for keep, weights, most in ((len(self.targets), {}, 0.1), (first + 1, {TASKS: TASK_WORTH}, 1.0)):
+            kept = dict(itertools.islice(held.items(), keep))
+            if self.standing.ranks[:keep] >= tuple(kept.values()) or not self.limits.left:
+                break
+            even = master.balanced(weights, kept, counts, nodes=BALANCE_NODES, time_limit=self._share(0.35).left)
+            self._note(even.in_time if even is not None else self.limits.left > 0)
             if even is not None:
-                self._place(even, master, parts)
+                self._place(even, master, parts, most)
 
-    def _settled(self, focus: int) -> Ints:
+    def _counts(
+        self, master: Master, focus: int, held: Mapping[Target, int], start: Counts | None, near: bool
+    ) -> Counts | None:
+        """Return whole counts, best for one target; with `near` only among those near the relaxation."""
+        started = self.standing.started if start is None else start.started
+        # nothing but the target: a second objective beside it costs the solver its best heuristics
+        found = master.counts(
+            {self.targets[focus]: power_of_two(self.goals.worth[focus].tolist())},
+            held,
+            gap=max(GUIDE_GAP, self.limits.gap / 2),
+            nodes=self.limits.nodes or GUIDE_NODES,
+            time_limit=self._share(0.2 if near else 0.35).left,
+            start=start,
+            fixed=self._settled(focus, started),
+            near=near,
+        )
+        self._note(found.in_time if found is not None else self.limits.left > 0)
+        return found
+
+    def _relaxed(self, master: Master, focus: int, held: Mapping[Target, int]) -> int | None:
+        """Solve the relaxation of a target beside what whole counts have of the earlier ones; return its bound."""
+        bound = None
+        for bound in master.bounds(self.targets[focus], held, self._share(0.2)):
+            self.known[focus].append((tuple(held.values()), bound))
+        return bound
+
+    def _settled(self, focus: int, started: Ints) -> Ints:
         """Return the started tasks of jobs whose priority has had its turn; -1 for the others.
 
         Their value could be kept by a row instead, but branch and bound gets lost in rows of that kind.
@@ -243,14 +272,17 @@ class Pipeline:
             had_their_turn = set()
         priorities = np.array([c.priority for c in self.instance.job_classes], dtype=np.int64)
         settled = np.isin(priorities[self.goals.leaves[:, 0]], list(had_their_turn))
-        return np.where(settled, self.standing.started, -1)
+        return np.where(settled, started, -1)
 
     def _note(self, in_time: bool) -> None:
         if not in_time:
             self.stop = Stop.TIME
 
-    def _place(self, counts: Counts, master: Master, parts: list[tuple[Ints, Ints]]) -> None:
-        """Deal whole counts out; the standing becomes the result if that is better."""
+    def _place(self, counts: Counts, master: Master, parts: list[tuple[Ints, Ints]], most_over_full: float) -> None:
+        """Deal whole counts out; the standing becomes the result if that is better.
+
+        Where more than a share of the nodes comes out over-full, exchanges would take long and not suffice.
+        """
         began = time.perf_counter()
         instance = self.instance
         members = [
@@ -260,9 +292,11 @@ class Pipeline:
         layout = Layout(instance)
         spread(layout, master.view, counts, members)
         waiting = demand(instance) - layout.count
-        relieve(layout, waiting)
+        if len(layout.over_full()) <= most_over_full * instance.nodes:
+            relieve(layout, waiting, self._share(0.3))
         worth = self._worth()
         waiting += drop_excess(layout, worth)
+        waiting += drop_beyond_limits(layout, worth)
         fill(layout, waiting, worth)
         self._propose(layout)
         self.timing.add("place", time.perf_counter() - began)
@@ -270,7 +304,8 @@ class Pipeline:
     def _propose(self, layout: Layout) -> None:
         """Take a layout as standing if it is better."""
         proposed = Standing.of_layout(self.goals, layout, self.seed)
-        if proposed.ranks > self.standing.ranks:
+        legal = (proposed.layout.state.free >= 0).all() and (proposed.layout.state.limits >= 0).all()
+        if legal and proposed.ranks > self.standing.ranks:
             self.standing = proposed
             self._tell("placed")
 

@@ -14,9 +14,10 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.exact.layout import Layout
 from placement.instance import Bools, Ints
+from placement.solver import Limits
 
 
-def relieve(layout: Layout, spare: Ints, most_moves: int = 100_000) -> int:
+def relieve(layout: Layout, spare: Ints, limits: Limits | None = None) -> int:
     """Exchange tasks until no node is over-full or no exchange helps.
 
     Parameters
@@ -25,7 +26,8 @@ def relieve(layout: Layout, spare: Ints, most_moves: int = 100_000) -> int:
         Changed in place.
     spare : int array (S,)
         Tasks of each shape that wait outside and may change places with placed ones; kept up to date.
-    most_moves : int
+    limits : Limits, optional
+        Ends at their deadline.
 
     Returns
     -------
@@ -37,7 +39,7 @@ def relieve(layout: Layout, spare: Ints, most_moves: int = 100_000) -> int:
     table = _Table(layout, spare)
     moves = 0
     stuck: set[int] = set()
-    while moves < most_moves:
+    while limits is None or limits.left > 0:
         over = table.over_use()
         over[list(stuck)] = 0.0
         if not over.any():
@@ -172,7 +174,10 @@ class _Table:
 
     def _exchange_task(self, row: int) -> _Change | None:
         shape, node = int(self.shape[row]), int(self.node[row])
-        rows = np.flatnonzero(self._lighter(row)[self.shape] & self._admitted(shape) & (self.node != node))
+        roomy: Bools = np.asarray((self.free[:, self.free[node] < 0] > 0).any(axis=1))
+        rows = np.flatnonzero(
+            roomy[self.node] & self._lighter(row)[self.shape] & self._admitted(shape) & (self.node != node)
+        )
         if not len(rows):
             return None
         change = self._gain(node, self.node[rows], self.demand[shape], self.demand[self.shape[rows]])
@@ -209,6 +214,7 @@ class _Table:
         others = np.flatnonzero(
             (self.equal == self.equal[card]) & (self.load[:, hot] < self.load[card, hot]).any(axis=1)
         )
+        others = others[(self.free[others // self.width][:, hot] > 0).any(axis=1)]
         others = others[others // self.width != node]
         for row in mine:
             others = others[self._node_admits(int(self.shape[row]), others // self.width)]
@@ -289,5 +295,31 @@ def drop_excess(layout: Layout, worth: Floats) -> Ints:
             relief = (np.minimum(state.demand[shapes], over) / np.maximum(over, 1)).sum(axis=1)
             cost = np.where(relief > 0, worth[shapes] / np.maximum(relief, 1e-12), np.inf)
             shape, _ = layout.remove(node, int(np.lexsort((shapes, cost))[0]))
+            dropped[shape] += 1
+    return dropped
+
+
+def drop_beyond_limits(layout: Layout, worth: Floats) -> Ints:
+    """Take tasks out of domains that are over their limits, those first that lose least for what they take.
+
+    Exchanges look at nodes, not at domains, and may carry more into a domain than its limit allows.
+    """
+    instance, state = layout.instance, layout.state
+    dropped: Ints = np.zeros(len(instance.shapes), dtype=np.int64)
+    for row in range(len(instance.limits)):
+        inside = np.array([row in node_class.limits for node_class in instance.classes], dtype=np.bool_)
+        use = np.array([state.limit_use(shape, row) for shape in range(len(instance.shapes))], dtype=np.int64)
+        if state.limits[row] >= 0:
+            continue
+        spots = [
+            (worth[shape] / use[shape], node, shape)
+            for node in np.flatnonzero(inside[instance.node_class]).tolist()
+            for shape, _ in layout.tasks[node]
+            if use[shape]
+        ]
+        for _, node, shape in sorted(spots):
+            if state.limits[row] >= 0:
+                break
+            layout.remove(node, next(i for i, spot in enumerate(layout.tasks[node]) if spot[0] == shape))
             dropped[shape] += 1
     return dropped

@@ -17,8 +17,10 @@ from placement.instance import Bools, Instance, Ints
 from placement.solver import Limits
 from placement.state import State
 
-PAIRS = 120
-"""Pairs of shape and node that a neighbourhood should have."""
+PAIRS, MOST_PAIRS = 120, 480
+"""Pairs of shape and node that a neighbourhood should have, at first and at most."""
+STALLED = 30
+"""Rounds without an improvement after which neighbourhoods get twice as large."""
 AIMED = 0.75
 """How often a neighbourhood is chosen around a waiting task."""
 GAP = 1e-4
@@ -48,6 +50,15 @@ class Search:
         self.rng = np.random.default_rng(seed)
         self.wanted = demand(self.instance)
         self.size = min(8, self.instance.nodes)
+        self.pairs = PAIRS
+        self.idle = 0
+        self.counts_tasks = standing.goals.targets[focus][0] == "tasks"
+        shapes = self.instance.shapes
+        cards = np.array([max(1, s.gpus * s.units) for s in shapes]) / self.instance.card_units
+        self.largest = np.maximum(State(self.instance).free.max(axis=0, initial=1), 1)
+        demand_of = standing.layout.state.demand / self.largest
+        self.need: Floats = demand_of.max(axis=1, initial=0.0) if self.counts_tasks else cards
+        """What one task of each shape takes of what `_idle` measures."""
         self.could = _could_take(self.instance)
         self.bound: int | None = None
         """A bound on the target, once a neighbourhood was the whole instance."""
@@ -76,21 +87,24 @@ class Search:
             model.restore()
             if not model.has_split or not self.limits.left:
                 break
-        self._resize(solved.why, len(model.view.shape))
+        self._resize(solved.why, len(model.view.shape), self.standing.ranks > before)
         self.exhausted = everything and (solved.why is highs.Why.OPTIMAL or self.standing.ranks == before)
         return self.standing.ranks > before
 
-    def _resize(self, why: highs.Why, pairs: int) -> None:
-        """Take more nodes where models are solved with ease, fewer where they are not."""
-        if why is highs.Why.NODES or pairs > 2 * PAIRS:
+    def _resize(self, why: highs.Why, pairs: int, better: bool) -> None:
+        """Take more nodes where models are solved with ease or nothing is found, fewer where they are hard."""
+        self.idle = 0 if better else self.idle + 1
+        if self.idle and not self.idle % STALLED:
+            self.pairs = min(2 * self.pairs, MOST_PAIRS)
+        if why is highs.Why.NODES or pairs > 1.5 * self.pairs:
             self.size = max(2, self.size - 1)
-        elif pairs < PAIRS and self.size < self.instance.nodes:
+        elif pairs < self.pairs and self.size < self.instance.nodes:
             self.size += 1
 
     def _choose(self) -> Ints:
         """Return nodes that could take a waiting task, or that have idle cards, and as many at random."""
         count = min(self.size, self.instance.nodes)
-        idle = self.standing.layout.state.units.sum(axis=1) / self.instance.card_units
+        idle = self._idle()
         weight = idle + 0.02
         shape = self._waiting_shape(idle)
         if shape is not None and self.rng.random() < AIMED:
@@ -102,12 +116,18 @@ class Search:
         rest = self.rng.choice(others, size=min(len(others), count - len(first)), replace=False)
         return np.sort(np.concatenate([first, rest])).astype(np.int64)
 
+    def _idle(self) -> Floats:
+        """Return how much of each node is idle: cards, or where tasks count, its scarcest resource."""
+        state = self.standing.layout.state
+        if self.counts_tasks:
+            return np.asarray((state.free / self.largest).min(axis=1, initial=1.0))
+        return np.asarray(state.units.sum(axis=1) / self.instance.card_units)
+
     def _waiting_shape(self, idle: Floats) -> int | None:
         """Return a shape with waiting tasks, likely one with much waiting and much idle where it could run."""
         waiting = self.wanted - self.standing.layout.count
         by_class = np.bincount(self.instance.node_class, idle, minlength=len(self.instance.classes))
-        size = np.array([max(1, s.gpus * s.units) for s in self.instance.shapes]) / self.instance.card_units
-        weight = np.minimum(waiting * size, self.could @ by_class)
+        weight = np.minimum(waiting * self.need, self.could @ by_class)
         if not weight.any():
             return None
         return int(self.rng.choice(len(weight), p=weight / weight.sum()))

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import IO, ClassVar
 
 from placement.instance import Assignment, Instance
@@ -93,9 +94,11 @@ class Exact:
 
 
 def _launch(errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    # -P: the working directory may hold anything, and must not be searched unless this process searches it
+    home = str(Path(__file__).resolve().parent.parent.parent)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*(p for p in sys.path if p), home])}
     return subprocess.Popen(
-        [sys.executable, "-c", "from placement.exact.worker import child; child()"],
+        [sys.executable, "-P", "-c", "from placement.exact.worker import child; child()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -152,9 +155,9 @@ def _phase(bound: Bound) -> tuple[str, int | None]:
 
 
 def _post(stream: IO[bytes], job: _Job) -> None:
-    with contextlib.suppress(OSError):
+    # the stream stays open: its end tells the child that its parent is gone
+    with contextlib.suppress(OSError, ValueError):
         _send(stream, job)
-        stream.close()
 
 
 def _read(stream: IO[bytes], inbox: queue.Queue[object | None]) -> None:
@@ -184,6 +187,12 @@ def _reason(child: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     return f"the solver process {how}" + (f": {lines[-1]}" if lines else "")
 
 
+def _leave_with_parent(stdin: IO[bytes]) -> None:
+    """End this process when its parent does, killed or not: nobody is left to take the answer."""
+    stdin.read(1)
+    os._exit(1)
+
+
 def child() -> None:
     """Run one job from standard input; the entry point of the child process."""
     stdin, stdout = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -191,6 +200,7 @@ def child() -> None:
     os.dup2(2, 1)
     job = _receive(stdin)
     assert isinstance(job, _Job)
+    threading.Thread(target=_leave_with_parent, args=(stdin,), daemon=True).start()
     from placement.exact import run
 
     result = run(

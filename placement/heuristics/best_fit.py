@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from placement.heuristics.rule import MOST, Rule
+from placement.heuristics.rule import MOST, Rule, whole_scores
 from placement.instance import Ints
 
 
@@ -25,5 +25,4 @@ class BestFit(Rule):
         """Return the score above."""
         cpu = self.cpu_free(slots) - self.cpu_asked(shape)
         gpu = self.gpu_free(slots) - self.asked_units(shape) / self.most_units
-        score: Ints = ((1.0 - (cpu * 0.5 + gpu * 0.5)) * MOST).astype("int64")
-        return score
+        return whole_scores((1.0 - (cpu * 0.5 + gpu * 0.5)) * MOST)

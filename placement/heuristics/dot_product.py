@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from placement.heuristics.rule import MOST, Rule
+from placement.heuristics.rule import MOST, Rule, whole_scores
 from placement.instance import Ints
 
 
@@ -24,5 +24,4 @@ class DotProduct(Rule):
         """Return the score above."""
         gpu_asked = self.asked_units(shape) / self.most_units
         product = self.cpu_free(slots) * self.cpu_asked(shape) + self.gpu_free(slots) * gpu_asked
-        score: Ints = (MOST * (1.0 - product / 2.0)).astype("int64")
-        return score
+        return whole_scores(MOST * (1.0 - product / 2.0))

@@ -17,6 +17,14 @@ Floats = npt.NDArray[np.float64]
 MOST = 100
 """Largest score, as in kube-scheduler. Scores are whole numbers, so equal nodes tie on every machine."""
 
+LIMIT = 2.0**60
+"""Scores beyond this are cut."""
+
+
+def whole_scores(score: Floats) -> Ints:
+    """Return scores cut to whole numbers; one that is no number, or beyond all bounds, is the worst or the best."""
+    return np.clip(np.nan_to_num(score, nan=-LIMIT), -LIMIT, LIMIT).astype(np.int64)
+
 
 class Rule(ABC):
     """One run of a greedy rule on a pool of nodes.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+from placement.heuristics import HEURISTICS
 from placement.plan import Phase, Plan
 from placement.planning import gap
 from placement.report.table import phase_names
@@ -24,7 +25,8 @@ class Comparison:
     plans : tuple of Plan
         From the worst to the best, by all objectives in order.
     bound : float, optional
-        Best bound on the first phase that any of the methods proved.
+        Best bound on the first phase that any of the methods proved; None where there is no phase, as for the value of
+        a snapshot without pending jobs.
     """
 
     snapshot: Snapshot
@@ -34,7 +36,8 @@ class Comparison:
     @classmethod
     def of(cls, snapshot: Snapshot, plans: Sequence[Plan]) -> Comparison:
         """Return the comparison of plans of a snapshot; at least one."""
-        best = max if plans[0].phases and _first(plans[0]).sense == "min" else min
+        first = _first(plans[0])
+        best = max if first is not None and first.sense == "min" else min
         bounds = [plan.bound for plan in plans if plan.bound is not None]
         return cls(snapshot, tuple(sorted(plans, key=_rank)), best(bounds) if bounds else None)
 
@@ -50,17 +53,17 @@ class Comparison:
         """
         waiting = [job for job in self.snapshot.jobs if job.running is None]
         plan = self.plans[0]
-        usage = plan.usage
-        if self.bound is None or plan.value is None or _first(plan).objective != "value" or not usage.gpus:
+        usage, first = plan.usage, _first(plan)
+        if self.bound is None or first is None or first.objective != "value" or not usage.gpus:
             return None
         if any(job.weight != 1 or job.value is not None or job.priority != waiting[0].priority for job in waiting):
             return None
-        allocated = usage.gpus_allocated + (self.bound - plan.value) / 1000
+        allocated = usage.gpus_allocated + (self.bound - first.value) / 1000
         return 100 * max(0.0, 1 - allocated / usage.gpus)
 
 
-def _first(plan: Plan) -> Phase:
-    return plan.phases[0]
+def _first(plan: Plan) -> Phase | None:
+    return plan.phases[0] if plan.phases else None
 
 
 def _rank(plan: Plan) -> list[float]:
@@ -69,10 +72,9 @@ def _rank(plan: Plan) -> list[float]:
 
 def comparison_table(comparison: Comparison) -> Table:
     """Return the comparison for a terminal of 80 columns; the bound is the last row."""
-    heading = phase_names(comparison.plans[0].phases)[0].replace(", ", ",\n")
-    grid = table(
-        "method", heading, "% off\nbound", "tasks", "% unal-\nlocated", "% frag-\nmented", "whole\nnodes", "seconds"
-    )
+    heading = next(iter(phase_names(comparison.plans[0].phases)), "value").replace(", ", ",\n")
+    grid = table("method", heading, "gap, %", "tasks", "idle, %", "frag., %", "whole\nnodes", "time, s")
+    grid.columns[0].no_wrap = True
     for plan in comparison.plans:
         usage, behind = plan.usage, comparison.gap(plan)
         grid.add_row(
@@ -87,8 +89,32 @@ def comparison_table(comparison: Comparison) -> Table:
         )
     grid.add_section()
     wanted = f"of {number(comparison.plans[0].usage.tasks_wanted)}"
-    grid.add_row("bound", number(comparison.bound), "", wanted, percent(comparison.unallocated_bound()), "", "", "")
+    idle = percent(comparison.unallocated_bound())
+    grid.add_row("bound", number(comparison.bound), "", wanted, idle, "", "", "")
     return grid
+
+
+def kind(plan: Plan) -> str:
+    """Return ``"greedy"`` for a plan of a greedy rule alone, ``"exact"`` for one of the exact method."""
+    return "greedy" if plan.provenance.method in HEURISTICS else "exact"
+
+
+CAPTION = (
+    "gap: distance from the bound, relative to the plan's value. idle: GPU that nothing is allocated to."
+    " frag.: GPU that is idle and too scattered for the tasks there are."
+)
+"""What the short headings of the table stand for."""
+
+
+def verdict(comparison: Comparison) -> str:
+    """Return what goes below the table: which methods are greedy, whether all plans were judged, what headings mean."""
+    by_kind: dict[str, list[str]] = {}
+    for plan in comparison.plans:
+        by_kind.setdefault(kind(plan), []).append(plan.provenance.method)
+    methods = " ".join(f"{name.capitalize()}: {', '.join(found)}." for name, found in sorted(by_kind.items()))
+    unchecked = [plan.provenance.method for plan in comparison.plans if not plan.checked]
+    judged = f"Not checked: {', '.join(unchecked)}." if unchecked else "Every plan was checked and is valid."
+    return f"{methods}\n{judged}\n{CAPTION}"
 
 
 def headline(comparison: Comparison) -> str:
@@ -108,6 +134,8 @@ def comparison_record(comparison: Comparison) -> dict[str, object]:
         "methods": [
             {
                 "method": plan.provenance.method,
+                "kind": kind(plan),
+                "checked": plan.checked,
                 "solver": plan.provenance.solver,
                 "stop": plan.stop,
                 "values": [phase.value for phase in plan.phases],

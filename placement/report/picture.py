@@ -92,7 +92,7 @@ def text(snapshot: Snapshot, plan: Plan | None = None, *, width: int = 80) -> Te
     """Return the picture for a terminal; without colours the letters still tell the jobs apart."""
     rows = occupancy(snapshot, plan)
     palette = Palette(snapshot, rows)
-    picture = Text(no_wrap=True)
+    picture = Text(no_wrap=True, overflow="ellipsis")
     for row in rows:
         picture.append_text(plain(row.node.ljust(_margin(rows))))
         for card in row.cards:

@@ -44,7 +44,9 @@ def plan_report(snapshot: Snapshot, plan: Plan, overfull: Sequence[str] = ()) ->
     parts: list[RenderableType] = [
         _headline(plan),
         Text(),
-        _phases(plan.phases, plan.greedy),
+        _phases(plan.phases, plan.greedy)
+        if plan.phases
+        else Text("No job is pending, so there is no value to improve."),
         Text(),
         _usage(plan.usage, plan.greedy),
         Text(),

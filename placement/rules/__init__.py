@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from placement.rules.base import CardFilter as CardFilter
 from placement.rules.base import Dimensions as Dimensions
 from placement.rules.base import NodeFilter as NodeFilter
@@ -10,7 +12,21 @@ from placement.rules.labels import NodeSelector
 from placement.rules.resources import NodeResources
 from placement.rules.software import Software
 from placement.rules.taints import Cordon, Taints
+from placement.snapshot import Snapshot, TaskGroup
 
 NODE_FILTERS: tuple[NodeFilter, ...] = (NodeSelector(), Taints(), Cordon(), Software())
 CARD_FILTERS: tuple[CardFilter, ...] = (Health(), CardModel(), ComputeCapability(), Exclusive())
 DIMENSIONS: tuple[Dimensions, ...] = (NodeResources(),)
+
+
+def node_filters(snapshot: Snapshot) -> tuple[NodeFilter, ...]:
+    """Return the node filters, reading no more of a node than some task of the snapshot asks about."""
+    asked = {item for job in snapshot.jobs for item in _selectors(job.groups)}
+    return tuple(NodeSelector(asked) if isinstance(rule, NodeSelector) else rule for rule in NODE_FILTERS)
+
+
+def _selectors(groups: Iterable[TaskGroup]) -> Iterator[tuple[str, str]]:
+    for group in groups:
+        if group.task is not None:
+            yield from group.task.node_selector.items()
+        yield from _selectors(group.groups)

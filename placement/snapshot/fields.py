@@ -187,9 +187,7 @@ class Names:
 
     @cached_property
     def known(self) -> Collection[str]:
-        """Names to suggest from: single entries, and first and last copies; none where there are too many."""
-        if len(self.entries) > 2000:
-            return ()
+        """Names to suggest from: single entries, and first and last copies."""
         single = [text for text, count in zip(self.entries, self.counts, strict=True) if count == 1]
         copies = [(text, count) for text, count in zip(self.entries, self.counts, strict=True) if count > 1]
         return single + [f"{text}-{copy}" for text, count in copies for copy in (0, count - 1)]

@@ -24,8 +24,8 @@ from placement.snapshot.workload import Job
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
-_verified: dict[int, tuple[weakref.ref[Snapshot], Snapshot | None]] = {}
-"""By identity: snapshots that passed, and their normal form (None: they are it themselves)."""
+_verified: dict[int, weakref.ref[Snapshot]] = {}
+"""By identity: snapshots in normal form that passed."""
 
 
 def load(source: str | Path | BinaryIO) -> Snapshot:
@@ -93,7 +93,8 @@ def digest(snapshot: Snapshot) -> str:
 def verified(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot built in Python after the checks that `load` makes, in its normal form.
 
-    What `load` returned, and what passed before, is not checked again.
+    What `load` and this function returned is not checked again; what was built in Python is, for lists and mappings
+    in it may have changed.
 
     Parameters
     ----------
@@ -113,10 +114,10 @@ def verified(snapshot: Snapshot) -> Snapshot:
         what = f"found {type(snapshot).__name__}, expected a Snapshot"
         raise SnapshotError([Problem("", what, "read a file with placement.load")])
     known = _verified.get(id(snapshot))
-    if known is not None and known[0]() is snapshot:
-        return known[1] or snapshot
+    if known is not None and known() is snapshot:
+        return snapshot
     normal = _accepted(_converted(snapshot))
-    remember(snapshot, normal)
+    remember(normal)
     return normal
 
 
@@ -193,7 +194,7 @@ def _accepted(snapshot: Snapshot, source: str = "") -> Snapshot:
     with gc_paused():
         report = judge(snapshot)
     _raise_if_wrong(report, source)
-    remember(snapshot, None)
+    remember(snapshot)
     return snapshot
 
 
@@ -202,14 +203,7 @@ def _raise_if_wrong(report: Report, source: str) -> None:
         raise SnapshotError(report.problems, source, report.total)
 
 
-def remember(snapshot: Snapshot, normal: Snapshot | None = None) -> None:
-    """Note that a snapshot needs no more checks, for as long as it lives.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-    normal : Snapshot, optional
-        What to use in its place; absent when it is in normal form itself.
-    """
+def remember(snapshot: Snapshot) -> None:
+    """Note that a snapshot in normal form needs no more checks, for as long as it lives."""
     key = id(snapshot)
-    _verified[key] = (weakref.ref(snapshot, lambda _: _verified.pop(key, None) and None), normal)
+    _verified[key] = weakref.ref(snapshot, lambda _: _verified.pop(key, None) and None)

@@ -18,6 +18,13 @@ Found = tuple[str, str, str]
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+MOST_COUNTED = 100_000
+"""Problems after which the search for more ends."""
+
+
+class TooMany(Exception):  # noqa: N818 - ends the search for problems, and is caught where it began
+    """There are so many problems that looking for more helps nobody."""
+
 
 class Report:
     """The problems of one input, in the order of the file as far as they are looked for in that order.
@@ -39,6 +46,8 @@ class Report:
         self.total += 1
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(Problem(path, what, remedy))
+        elif self.total >= MOST_COUNTED:
+            raise TooMany
 
     def extend(self, path: str, found: Iterable[Found]) -> None:
         """Note problems of the thing at a path."""

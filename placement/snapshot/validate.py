@@ -6,6 +6,7 @@ meaning: a reference to nothing, a minimum above its count, a card that does not
 
 from __future__ import annotations
 
+import contextlib
 from operator import attrgetter
 
 from placement.snapshot.events import EventLog, JobArrived, JobEnded
@@ -22,7 +23,7 @@ from placement.snapshot.fields import (
 )
 from placement.snapshot.policy import Policy
 from placement.snapshot.queues import Queue
-from placement.snapshot.report import Report, show
+from placement.snapshot.report import Report, TooMany, show
 from placement.snapshot.snapshot import Snapshot
 from placement.snapshot.validate_jobs import JobRules, judge_order, report_cycle
 from placement.snapshot.validate_nodes import judge_limits, judge_nodes, judge_reservations, judge_topology
@@ -36,6 +37,12 @@ MOST_ENTRIES = {"nodes": MOST_NODES, "jobs": 10**6, "events": 10**7}
 def judge(snapshot: Snapshot) -> Report:
     """Return everything that is wrong with a snapshot whose structure is right."""
     report = Report()
+    with contextlib.suppress(TooMany):
+        _judge(snapshot, report)
+    return report
+
+
+def _judge(snapshot: Snapshot, report: Report) -> None:
     nodes, jobs = _names("node", snapshot.nodes), _names("job", snapshot.jobs)
     queues = frozenset(queue.name for queue in snapshot.queues)
     report.extend("time", number("", snapshot.time))
@@ -46,7 +53,6 @@ def judge(snapshot: Snapshot) -> Report:
     _judge_jobs(snapshot, nodes, jobs, queues, report)
     _judge_queues(snapshot.queues, report)
     _judge_policy(snapshot.policy, report)
-    return report
 
 
 def _names(kind: str, entries: tuple[Job, ...] | tuple[object, ...]) -> Names:
