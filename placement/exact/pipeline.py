@@ -39,7 +39,8 @@ ROUNDS = 600
 """Most neighbourhoods for one objective."""
 WORTH_TIGHTENING = 1e-4
 """Relative gap to the relaxation above which whole counts are asked for a better bound."""
-GUIDE_GAP = 2e-5
+GUIDE_GAP, LATER_GAP = 2e-5, 1e-3
+"""Relative gaps that are good enough for counts that guide places: of the first target, and of the later ones."""
 GUIDE_NODES = 100
 BALANCE_NODES = 10
 TASKS: Target = ("tasks", None)
@@ -217,7 +218,8 @@ class Pipeline:
             bound = self._bound(focus) if focus == first else self._relaxed(master, focus, held)
             found = self._counts(master, focus, held, counts, near=True)
             value = -1 if found is None else int(self.goals.worth[focus] @ found.started)
-            if bound is None or bound - value > GUIDE_GAP * abs(bound):
+            enough = GUIDE_GAP if focus == first else LATER_GAP
+            if bound is None or bound - value > enough * abs(bound):
                 found = self._counts(master, focus, held, found or counts, near=False) or found
             if found is None:
                 break
