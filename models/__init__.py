@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import pyomo.environ as pyo
 
+from placement.collector import collector_paused
 from placement.evaluate import Score
 from placement.instance import Instance
 from placement.models import (
@@ -40,7 +41,7 @@ from placement.models import (
     whole_nodes,
 )
 from placement.models.core import Goal as Goal
-from placement.models.core import Parts, add_goal, add_held, collector_paused
+from placement.models.core import Parts, add_goal, add_held
 from placement.models.core import goals as goals
 from placement.models.patterns import TooMany, enumerate_patterns
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, gcd, inf
@@ -183,15 +181,3 @@ def placed_by_shape(parts: Parts) -> dict[int, Terms]:
     for (number, leaf), mine in parts.placed.items():
         terms.setdefault(parts.instance.job_classes[number].leaves[leaf].shape, []).extend(mine)
     return terms
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: it looks again and again at the many objects of a model that all stay."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from placement.collector import collector_paused
 from placement.models import (
     pooled_cards,
     pooled_counts,
@@ -20,7 +21,7 @@ from placement.models import (
     pooled_prices,
     pooled_resources,
 )
-from placement.models.pooled_linear import Draft, Prices, Target, paused_collection
+from placement.models.pooled_linear import Draft, Prices, Target
 from placement.models.pools import Pattern, Pooling
 
 REST = (pooled_resources, pooled_gangs, pooled_objective)
@@ -56,7 +57,7 @@ def build(
     pyomo.environ.ConcreteModel
         Variables in the order n, t, x, then those of the other families.
     """
-    with paused_collection():
+    with collector_paused():
         m = pyo.ConcreteModel()
         m.draft = Draft(view, patterns, weights, held or {}, steps, prices)
         for family in (pooled_counts, pooled_prices if prices else pooled_cards, *REST):

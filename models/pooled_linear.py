@@ -7,10 +7,8 @@ floating point, so that the solver's absolute tolerances mean the same in every 
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,15 +102,3 @@ def whole_numbers(m: Any, name: str, upper: Sequence[int]) -> list[Any]:
     for variable, bound in zip(listed, upper, strict=True):
         variable.setub(bound)
     return listed
-
-
-@contextmanager
-def paused_collection() -> Iterator[None]:
-    """Pause garbage collection: it walks every new expression and makes building several times slower."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()

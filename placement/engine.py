@@ -95,11 +95,8 @@ class _Run:
             return
         first = self.ranked()[0][0][:1] if self.candidates else ()
         value = float(first[0].value) if first else None
-        bound = (
-            self._first_bound(first[0], [b for given in (*self.bounds.values(), bounds) for b in given])
-            if first
-            else None
-        )
+        known = [bound for given in (*self.bounds.values(), bounds) for bound in given]
+        bound = self._first_bound(first[0], known) if first else None
         gap = None if value is None or bound is None or not value else abs(bound - value) / abs(value)
         self.listener(Update(time.monotonic() - self.began, phase, value, bound, gap))
 
@@ -127,8 +124,9 @@ def solve(
         ``"auto"`` (every greedy rule that applies, then the exact pipeline; the best of all), ``"exact"`` (the same
         without the greedy portfolio), or the name of one greedy rule.
     time_limit : float, optional
-        Seconds of wall clock from this call to its return. None sets no clock: the search then stops by its own
-        limits on work, and the same call gives the same plan.
+        Seconds of wall clock, counted from this call. The search ends in time to name and check its answer, by an
+        estimate; compiling the snapshot is not cut short. None sets no clock: the search then stops by its own limits
+        on work, and the same call gives the same plan.
     gap : float
         Relative gap of the first objective that is good enough, in [0, 1].
     seed : int
@@ -257,11 +255,9 @@ def _search(run: _Run, solver: str) -> None:
     usable = [name for name, rule in HEURISTICS.items() if rule.supports(run.instance) is None]
     first = usable[0]
     run.tell(first)
-    early = replace(run.limits, deadline=run.limits.deadline - (1 - FIRST_SHARE) * run.limits.left)
-    begun = _solve(run, HEURISTICS[first], None, early if math.isfinite(run.limits.deadline) else None)
-    again = begun.stop is Stop.TIME
-    run.add(first, replace(begun, stop=Stop.COMPLETE) if again else begun)
-    start = begun.assignment
+    begun = _solve(run, HEURISTICS[first], None, _early(run.limits))
+    run.add(first, begun)
+    start, again = begun.assignment, begun.stop is Stop.TIME
     with ThreadPoolExecutor(max_workers=1) as pool:
         beside = pool.submit(_greedy, run, usable[not again :] if solver == "auto" else [])
         try:
@@ -272,6 +268,13 @@ def _search(run: _Run, solver: str) -> None:
             raise
         beside.result()
     run.add("exact", exact)
+
+
+def _early(limits: Limits) -> Limits:
+    """Return limits that end after the first greedy rule's share of the time."""
+    if limits.deadline == math.inf:
+        return limits
+    return replace(limits, deadline=limits.deadline - (1 - FIRST_SHARE) * limits.left)
 
 
 def _greedy(run: _Run, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import placement as pl
 from placement.compile import compile as compile_snapshot
+from placement.engine import SOLVERS, _overall_stop, _Run
 from placement.evaluate import scores
 from placement.exact import run
 from placement.exact.master import resolvable
@@ -227,3 +228,14 @@ def test_files_in_the_working_directory_are_not_run(tmp_path: Path, monkeypatch:
     assert plan.status == "proven"
     assert plan.notes == []
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_start_that_the_clock_cut_short_is_not_called_reproducible() -> None:
+    # with a deadline that is past the greedy rule gives up at once; the exact method, asked without one, ends by itself
+    instance = compile_snapshot(pl.load(pl.instances.path("openb")))
+    cut = SOLVERS["first-fit"].solve(instance, objectives=("value",), limits=Limits(deadline=0.0))
+    assert cut.stop is Stop.TIME
+    call = _Run(instance, ("value",), Limits(), seed=0, listener=None, began=0.0)
+    call.add("first-fit", cut)
+    call.add("exact", Result(cut.assignment, Stop.WORK))
+    assert _overall_stop(call) is Stop.TIME

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from dataclasses import replace
+from typing import IO
 
 import pytest
 import strategies
@@ -31,7 +33,7 @@ def test_a_killed_process_gives_the_start_and_the_reason(monkeypatch: pytest.Mon
     children: list[int] = []
     launch = worker._launch
 
-    def watched(errors):  # type: ignore[no-untyped-def]
+    def watched(errors: IO[bytes]) -> subprocess.Popen[bytes]:
         child = launch(errors)
         children.append(child.pid)
         threading.Timer(1.0, os.kill, (child.pid, signal.SIGKILL)).start()

@@ -8,9 +8,6 @@ from placement.solver import Limits, Report, Result, Stop, silent
 FEW_PATTERNS = 5000
 """Node patterns that are worth enumerating."""
 
-LARGEST_WORTH = 2**53
-"""Most value of all jobs together, in units of the instance; a double holds every whole number up to it."""
-
 
 def run(
     instance: Instance,
@@ -30,9 +27,6 @@ def run(
     from placement.exact.pipeline import Pipeline, rest_of, targets_of
     from placement.exact.size import most_patterns
 
-    if _worth(instance) > LARGEST_WORTH:
-        note = f"the jobs are worth more than 2**53 times {float(instance.value_unit)}: too much to add up exactly"
-        return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
     targets = targets_of(instance, objectives)
     few = most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
     if few or not targets:
@@ -43,7 +37,3 @@ def run(
         note = f"no bound and no search for {objectives[0]} on an instance of this size"
         return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
     return Pipeline(instance, targets, limits, seed, start, report, rest_of(objectives)).run()
-
-
-def _worth(instance: Instance) -> int:
-    return sum(c.size * leaf.value * leaf.count * leaf.copies for c in instance.job_classes for leaf in c.leaves)

@@ -12,12 +12,13 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
+from placement.collector import collector_paused
 from placement.errors import Problem, SnapshotError
 from placement.snapshot.events import EventLog
 from placement.snapshot.report import Report
 from placement.snapshot.schema import schema as schema
 from placement.snapshot.snapshot import Snapshot
-from placement.snapshot.strict import decode, gc_paused, name_of, read
+from placement.snapshot.strict import decode, name_of, read
 from placement.snapshot.structure import explain
 from placement.snapshot.validate import MOST_ENTRIES, judge, judge_events
 from placement.snapshot.workload import Job
@@ -122,7 +123,7 @@ def verified(snapshot: Snapshot) -> Snapshot:
 
 
 def _converted(snapshot: Snapshot) -> Snapshot:
-    with gc_paused():
+    with collector_paused():
         try:
             plain = msgspec.to_builtins(snapshot, enc_hook=_plain_number)
         except (TypeError, ValueError, RecursionError) as why:
@@ -191,7 +192,7 @@ def _defaulted(record: Record) -> Record:
 
 
 def _accepted(snapshot: Snapshot, source: str = "") -> Snapshot:
-    with gc_paused():
+    with collector_paused():
         report = judge(snapshot)
     _raise_if_wrong(report, source)
     remember(snapshot)

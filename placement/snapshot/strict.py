@@ -6,18 +6,17 @@ text (where it breaks off, keys given twice, NaN), the format it claims to be, a
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
+from placement.collector import collector_paused
 from placement.errors import InputError, Problem, SnapshotError
 from placement.snapshot.report import excerpt, path_of, show
 from placement.snapshot.structure import explain
@@ -43,18 +42,6 @@ class Refused(Exception):  # noqa: N818 - not an error of its own: the caller tu
     def __init__(self, path: str, what: str, remedy: str) -> None:
         super().__init__(what)
         self.problem = Problem(path, what, remedy)
-
-
-@contextmanager
-def gc_paused() -> Iterator[None]:
-    """Pause the collector of cycles while millions of objects without cycles are made; it halves the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def name_of(source: str | Path | BinaryIO) -> str:
@@ -132,7 +119,7 @@ def decode(
         _refuse_format(pairs, record)
         _refuse_long_lists(pairs, most or {})
         del pairs
-        with gc_paused():
+        with collector_paused():
             return _decode(text, record)
     except Refused as refused:
         raise error([refused.problem], source) from None
