@@ -2,7 +2,7 @@
 
 Twenty kinds of nodes with eight card models, two hundred kinds of jobs with cores, memory, shares of cards, device
 memory and gangs of up to 64 cards. The cluster is filled with random tasks and half of them leave again, so that what
-is free lies scattered as it does after a year of use. Pending jobs then ask for 1.05 to 1.3 times what each model has
+is free lies scattered as it does after a year of use. Pending jobs then ask for 1.2 to 1.3 times what each model has
 free. All of it follows from the seed.
 
     python benchmarks/load.py --nodes 10000 --seed 0 -o load.json
@@ -28,7 +28,7 @@ KINDS_OF_NODES, KINDS_OF_JOBS = 20, 200
 OCCUPIED = 0.3
 """Share of the cards that running tasks take."""
 TASKS_PER_NODE = 5
-SCARCEST, LEAST_SCARCE = 1.3, 1.05
+SCARCEST, LEAST_SCARCE = 1.3, 1.2
 """Cards asked for of each model, relative to what is free of it."""
 SHARES = (100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 700)
 """Thousandths of a card."""

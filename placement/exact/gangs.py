@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from placement.exact.layout import Layout
 from placement.gang import Branch, Leaf, is_flat
 from placement.instance import Assignment, Ints, JobClass
 from placement.models import pooled
-from placement.models.pooled_gangs import ChildCounts, Times
+from placement.models.pooled_gangs import ChildCounts, Times, is_single
 from placement.models.pooled_linear import Target
 from placement.models.pooled_objective import coefficients
 from placement.models.pools import leaf_table, pooling
@@ -71,21 +72,39 @@ def named(layout: Layout, started: Ints, seed: int) -> Assignment:
         tasks[number][leaf] = times
     running = {number: by_leaf for number, by_leaf in tasks.items() if any(by_leaf.values())}
     counts = _nested_counts(layout, started, running, seed)
-    rows: list[tuple[int, int, int, int, tuple[int, ...]]] = []
+    tables: list[Ints] = []
+    places: list[tuple[int, tuple[int, ...]]] = []
     for number, by_leaf in running.items():
         job_class = instance.job_classes[number]
-        jobs = job_class.jobs.tolist()
-        for leaf, job, task in _dealt(job_class, by_leaf, counts.get(number)):
-            node, cards = spots[job_class.leaves[leaf].shape].pop()
-            rows.append((jobs[job], leaf, task, node, cards))
-    return Assignment.of(rows)
+        table = _dealt(job_class, by_leaf, counts.get(number))
+        shapes = [job_class.leaves[leaf].shape for leaf in table[:, 1].tolist()]
+        places += [spots[shape].pop() for shape in shapes]
+        table[:, 0] = job_class.jobs[table[:, 0]]
+        tables.append(table)
+    return _assignment(np.concatenate(tables) if tables else np.zeros((0, 3), dtype=np.int64), places)
+
+
+def _assignment(table: Ints, places: list[tuple[int, tuple[int, ...]]]) -> Assignment:
+    """Return the assignment of (job, leaf, task) rows to places, in the order of its rows."""
+    order = np.lexsort((table[:, 2], table[:, 1], table[:, 0]))
+    table = table[order]
+    cards = [places[row][1] for row in order.tolist()]
+    offset = np.zeros(len(cards) + 1, dtype=np.int64)
+    np.cumsum([len(some) for some in cards], out=offset[1:])
+    node = np.array([place[0] for place in places], dtype=np.int64)[order]
+    flat = np.fromiter(chain.from_iterable(cards), dtype=np.int64, count=int(offset[-1]))
+    return Assignment(table[:, 0], table[:, 1], table[:, 2], node, flat, offset)
 
 
 def _dealt(
     job_class: JobClass, tasks: Mapping[int, int], counts: tuple[int, Mapping[str, tuple[int, int]]] | None
-) -> list[tuple[int, int, int]]:
-    """Return (leaf, job, task) of every started task of a job class, job by job."""
+) -> Ints:
+    """Return (job, leaf, task) of every started task of a job class, job by job; jobs by number within the class."""
     root = job_class.root
+    if is_single(job_class):
+        table = np.zeros((next(iter(tasks.values())), 3), dtype=np.int64)
+        table[:, 0] = np.arange(len(table))
+        return table
     if counts is None:
         jobs = min(job_class.size, *(tasks[leaf.leaf] // leaf.minimum for leaf in job_class.leaves))
         children = {leaf.path: (jobs, tasks[leaf.leaf]) for leaf in job_class.leaves}
@@ -93,7 +112,8 @@ def _dealt(
         jobs, children = counts[0], dict(counts[1])
     found: list[tuple[int, int, int]] = []
     _deal(root, [(job, 0) for job in range(jobs)], children, found)
-    return sorted(found, key=lambda task: (task[1], task[0], task[2]))
+    table = np.array(found, dtype=np.int64).reshape(-1, 3)[:, [1, 0, 2]]
+    return table[np.lexsort((table[:, 2], table[:, 1], table[:, 0]))]
 
 
 def _deal(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from placement.exact import highs
+from placement.exact.allot import charges
 from placement.exact.arrays import Floats, Program, program
 from placement.exact.patterns import Pricer, of_one_type
 from placement.instance import Ints
@@ -26,6 +27,10 @@ PRICES = 12
 """How many of the latest prices stand for the patterns in bounds on whole counts."""
 
 
+THRIFT = 0.05
+"""What using all resources of a pool costs, relative to what filling all of its cards is worth at least."""
+LEAST_RATE = 1e-3
+"""Least worth of a card that the above is taken from, relative to the largest."""
 RESOLUTION = 1e4
 """Largest ratio of worths at which the solver's own bound is believed."""
 
@@ -176,6 +181,17 @@ class Master:
         bound = None if solved.bound is None else math.floor(solved.bound / scale + 1e-6)
         return bound, solved.why is not highs.Why.TIME
 
+    def idle_price(self) -> Floats:
+        """Return for each pool what its cards are worth at most at the latest prices, on average and per unit."""
+        _, first = row_numbers(self.view)
+        price = self._prices[-1][1] if self._prices else np.ones(first[-1])
+        found = np.zeros(len(self.view.pools))
+        for k, pool in enumerate(self.view.pools):
+            units = sum(group.count * group.units for group in pool.groups)
+            counts = np.array([group.count for group in pool.groups], dtype=np.float64)
+            found[k] = float(counts @ price[first[k] : first[k + 1]]) / max(1, units)
+        return found
+
     def _take(self, pattern: Pattern) -> bool:
         if pattern in self._known or not any(pattern.parts):
             return False
@@ -237,6 +253,27 @@ class Master:
             arrays = self._near_relaxation(arrays, start)
         point = None if start is None or len(start.x) != len(arrays.cost) else start.x
         return self._solve(arrays, gap, nodes, time_limit, point, 0)
+
+    def thrifty_room(self, weights: Mapping[Target, float], limits: Limits) -> Floats | None:
+        """Return the room by pair of a relaxed optimum that is sparing with resources, or None if out of time.
+
+        See `placement.exact.allot`. What room is charged is small beside the least that filling a card is worth.
+        """
+        view = self.view
+        arrays = self._program(weights, {}, ())
+        shapes = view.instance.shapes
+        units = np.array([shapes[s].gpus * shapes[s].units for s in view.leaves[:, 2].tolist()], dtype=np.float64)
+        worth = sum(weight * coefficients(view.instance, view.leaves, target) for target, weight in weights.items())
+        per_unit = (worth / np.maximum(units, 1))[(units > 0) & (worth > 0)]
+        cost = arrays.cost.copy()
+        if len(per_unit):
+            rate = THRIFT * max(float(per_unit.min()), LEAST_RATE * float(per_unit.max()))
+            cost[: len(view.shape)] -= rate * charges(view)
+        relaxed = replace(arrays, cost=cost, integer=np.zeros(len(cost), dtype=np.bool_))
+        solved = highs.solve(relaxed, time_limit=limits.left, seed=self._seed)
+        self._timing.add("solve", solved.seconds)
+        self._timing.add("handover", solved.handover)
+        return None if solved.x is None else solved.x[: len(view.shape)]
 
     def _near_relaxation(self, arrays: Program, start: Counts | None) -> Program:
         """Return the program with every room near that of the relaxation, or between it and the start's."""

@@ -16,9 +16,11 @@ from dataclasses import replace
 import numpy as np
 
 from placement.evaluate import demand
+from placement.exact.allot import allotments
 from placement.exact.arrays import Floats
 from placement.exact.fill import fill
 from placement.exact.gangs import named
+from placement.exact.guided import Guided
 from placement.exact.layout import Layout
 from placement.exact.master import Counts, Master, Timing
 from placement.exact.polish import Polish
@@ -43,11 +45,17 @@ GUIDE_GAP, LATER_GAP = 2e-5, 1e-3
 """Relative gaps that are good enough for counts that guide places: of the first target, and of the later ones."""
 GUIDE_NODES = 100
 BALANCE_NODES = 10
+ROUGH_PAIRS = 3000
+"""Pools times shapes of the first, rough pooling."""
+LATER_TARGET = 0.02
+"""Weight of each target relative to the one before, where the relaxation only guides."""
 TASKS: Target = ("tasks", None)
 TASK_WORTH = 5e-3
 """What a started task may cost in filling pools, in the unit of `placement.exact.master.STEPS`."""
 REPORT_EVERY = 1.0
 """Seconds between reports of better assignments."""
+REPORT_SHARE = 8.0
+"""Seconds to work on for every second that a report took."""
 RESERVE, RESERVE_PER_JOB = 0.05, 2e-5
 """Seconds kept for naming the answer."""
 
@@ -114,26 +122,33 @@ class Pipeline:
         self.known: list[list[tuple[tuple[int, ...], int]]] = [[] for _ in targets]
         """For each target, the earlier values that were held, and the bound found."""
         self.stop = Stop.WORK
-        self._told = 0.0
+        self._next_report = 0.0
 
     def run(self) -> Result:
         """Return the best assignment found, with a bound for every target that has one."""
         began = time.perf_counter()
         state = State(self.instance)
-        parts = parts_of(state)
-        view = pooling(state, parts)
+        rough, fine = parts_of(state, ROUGH_PAIRS), parts_of(state)
         self.timing.add("build", time.perf_counter() - began)
-        master = Master(view, self.seed, self.timing)
+        masters = [self._master(state, rough)]
         guided = False
         for focus in range(len(self.targets)):
-            self._relax(master, focus)
+            self._relax(masters[0], focus)
+            if not focus and not self._done(focus):
+                self._sketch(masters[0], rough)
             if self._done(focus):
                 continue
-            if not guided:
-                self._guide(master, parts, focus)
-                guided = True
-            self._tighten(master, focus)
-            self._search(focus)
+            if len(masters) == 1 and len(fine) > len(rough):
+                masters.append(self._master(state, fine))
+            if len(masters) > 1:
+                self._relax(masters[-1], focus)
+            # whole counts are dealt out to nodes that are alike; merged pools have none
+            if len(fine) == len(self.instance.classes):
+                if not guided and not self._done(focus):
+                    self._guide(masters[-1], fine, focus)
+                    guided = True
+                self._tighten(masters[-1], focus)
+            self._search(focus, self._idle_price(masters[-1], fine if len(masters) > 1 else rough))
         if self.rest:
             self._polish()
         return Result(
@@ -142,6 +157,12 @@ class Pipeline:
             bounds=self._bounds(),
             seconds=dict(self.timing.seconds),
         )
+
+    def _master(self, state: State, parts: list[tuple[Ints, Ints]]) -> Master:
+        began = time.perf_counter()
+        view = pooling(state, parts)
+        self.timing.add("build", time.perf_counter() - began)
+        return Master(view, self.seed, self.timing)
 
     # --- bounds --------------------------------------------------------------------------------------------------
 
@@ -209,6 +230,35 @@ class Pipeline:
         return self.stop
 
     # --- places --------------------------------------------------------------------------------------------------
+
+    def _sketch(self, master: Master, parts: list[tuple[Ints, Ints]]) -> None:
+        """Pack the pools with what the relaxation allots them."""
+        weights: dict[Target, float] = {}
+        for number, target in enumerate(self.targets):
+            weights[target] = power_of_two(self.goals.worth[number].tolist()) * LATER_TARGET**number
+        limits = self._share(0.6)
+        room = master.thrifty_room(weights, limits)
+        if room is None:
+            return
+        began = time.perf_counter()
+        pools = [self._members(nodes) for nodes, _ in parts]
+        allotted = allotments(master.view, room, demand(self.instance))
+        guided = Guided(self.goals, pools, allotted, self._worth(), limits, self.seed)
+
+        def propose(standing: Standing) -> bool:
+            if standing.ranks > self.standing.ranks:
+                self.standing = Standing(self.goals, standing.layout.copy(), standing.started.copy())
+                self._tell("packed")
+            return not self._done(0)
+
+        guided.run(propose)
+        self._note(limits.left > 0)
+        self.timing.add("place", time.perf_counter() - began)
+
+    def _members(self, nodes: Ints) -> Ints:
+        """Return all nodes of the classes of some."""
+        classes = self.instance.classes
+        return np.sort(np.concatenate([classes[self.instance.node_class[node]].nodes for node in nodes.tolist()]))
 
     def _guide(self, master: Master, parts: list[tuple[Ints, Ints]], first: int) -> None:
         """Find whole counts, best for the targets from the first one on in order, and their places."""
@@ -287,10 +337,7 @@ class Pipeline:
         """
         began = time.perf_counter()
         instance = self.instance
-        members = [
-            np.sort(np.concatenate([instance.classes[instance.node_class[node]].nodes for node in nodes]))
-            for nodes, _ in parts
-        ]
+        members = [self._members(nodes) for nodes, _ in parts]
         layout = Layout(instance)
         spread(layout, master.view, counts, members)
         waiting = demand(instance) - layout.count
@@ -322,10 +369,17 @@ class Pipeline:
 
     # --- search --------------------------------------------------------------------------------------------------
 
-    def _search(self, focus: int) -> None:
+    def _idle_price(self, master: Master, parts: list[tuple[Ints, Ints]]) -> Floats:
+        """Return by node class what its idle cards may be worth at the relaxation's prices."""
+        price = np.zeros(len(self.instance.classes))
+        for (nodes, _), worth in zip(parts, master.idle_price().tolist(), strict=True):
+            price[self.instance.node_class[nodes]] = worth
+        return price
+
+    def _search(self, focus: int, price: Floats) -> None:
         last = focus == len(self.targets) - 1
         limits = self.limits if last and not self.rest else self._share(0.7)
-        search = Search(self.standing, focus, limits, self.seed + focus, self.timing)
+        search = Search(self.standing, focus, limits, self.seed + focus, self.timing, price)
         idle = 0
         for _ in range(ROUNDS):
             if idle >= PATIENCE or self._done(focus):
@@ -363,7 +417,9 @@ class Pipeline:
         return named(self.standing.layout, self.standing.started, self.seed)
 
     def _tell(self, phase: str) -> None:
-        now = time.monotonic()
-        if now - self._told >= REPORT_EVERY:
-            self._told = now
+        began = time.monotonic()
+        if began >= self._next_report:
             self.report(Progress(phase, self._named(), self._bounds()))
+            now = time.monotonic()
+            # naming a large answer takes long, and only the last one counts
+            self._next_report = now + max(REPORT_EVERY, REPORT_SHARE * (now - began))

@@ -17,7 +17,13 @@ from placement.instance import Bools, Ints
 from placement.solver import Limits
 
 
-def relieve(layout: Layout, spare: Ints, limits: Limits | None = None) -> int:
+def relieve(
+    layout: Layout,
+    spare: Ints,
+    limits: Limits | None = None,
+    nodes: Ints | None = None,
+    loose: Bools | None = None,
+) -> int:
     """Exchange tasks until no node is over-full or no exchange helps.
 
     Parameters
@@ -28,15 +34,20 @@ def relieve(layout: Layout, spare: Ints, limits: Limits | None = None) -> int:
         Tasks of each shape that wait outside and may change places with placed ones; kept up to date.
     limits : Limits, optional
         Ends at their deadline.
+    nodes : int array, optional
+        The only nodes to exchange tasks between; all if absent.
+    loose : bool array (S,), optional
+        Shapes whose tasks may change places with waiting ones; all if absent.
 
     Returns
     -------
     int
         Exchanges made.
     """
-    if not len(layout.over_full()):
+    among = np.arange(layout.instance.nodes) if nodes is None else nodes
+    if not (layout.state.free[among] < 0).any():
         return 0
-    table = _Table(layout, spare)
+    table = _Table(layout, spare, among, loose)
     moves = 0
     stuck: set[int] = set()
     while limits is None or limits.left > 0:
@@ -75,24 +86,24 @@ class _Change:
 
 
 class _Table:
-    """Every task of a layout as a row of arrays, and what each node has left.
+    """Every task of some nodes as a row of arrays, and what each of the nodes has left.
 
-    Cards are numbered ``node * width + position``.
+    Nodes are numbered by their place among these nodes, and cards ``node * width + position``.
     """
 
-    def __init__(self, layout: Layout, spare: Ints) -> None:
-        self.layout, self.instance, self.spare = layout, layout.instance, spare
+    def __init__(self, layout: Layout, spare: Ints, nodes: Ints, loose: Bools | None) -> None:
+        self.layout, self.instance, self.spare, self.nodes = layout, layout.instance, spare, nodes
+        self.class_of = self.instance.node_class[nodes]
+        self.loose = np.ones(len(spare), dtype=np.bool_) if loose is None else loose
         state = layout.state
-        rows = [(shape, node, cards) for node, spots in enumerate(layout.tasks) for shape, cards in spots]
+        rows = [(shape, i, cards) for i, node in enumerate(nodes.tolist()) for shape, cards in layout.tasks[node]]
         self.shape: Ints = np.array([row[0] for row in rows], dtype=np.int64)
         self.node: Ints = np.array([row[1] for row in rows], dtype=np.int64)
         self.cards = [row[2] for row in rows]
-        self.free = state.free.copy()
+        self.free = state.free[nodes]
         self.demand = state.demand
-        classes = self.instance.classes
-        times = np.array([c.size for c in classes], dtype=np.int64)
-        mean = times @ np.array([c.free for c in classes], dtype=np.int64) / max(1, self.instance.nodes)
-        self.unit: Floats = 1.0 / np.maximum(mean, 1.0)
+        before = np.array([self.instance.classes[k].free for k in self.class_of.tolist()], dtype=np.int64)
+        self.unit: Floats = 1.0 / np.maximum(before.mean(axis=0), 1.0)
         numbers: dict[tuple[int, int, int], int] = {}
         self.like: Ints = np.array(
             [numbers.setdefault((s.gpus, s.units, s.memory), len(numbers)) for s in self.instance.shapes],
@@ -104,11 +115,11 @@ class _Table:
         state, instance = self.layout.state, self.instance
         self.width = max(1, state.units.shape[1])
         room: dict[tuple[int, int, int], int] = {}
-        per_class = np.full((len(instance.classes), self.width), -1, dtype=np.int64)
-        for k, node_class in enumerate(instance.classes):
-            for position, card in enumerate(node_class.cards):
-                per_class[k, position] = room.setdefault(card, len(room))
-        self.equal: Ints = per_class[instance.node_class].reshape(-1)
+        per_node = np.full((len(self.nodes), self.width), -1, dtype=np.int64)
+        for i, k in enumerate(self.class_of.tolist()):
+            for position, card in enumerate(instance.classes[k].cards):
+                per_node[i, position] = room.setdefault(card, len(room))
+        self.equal: Ints = per_node.reshape(-1)
         """Cards with the same number had the same room before anything was placed; -1 for no card."""
         self.load: Ints = np.zeros((len(self.equal), self.demand.shape[1]), dtype=np.int64)
         self.on_card: dict[int, list[int]] = {}
@@ -116,7 +127,7 @@ class _Table:
         self.fixed: Bools = np.zeros(len(self.shape), dtype=np.bool_)
         """Rows on cards of several kinds; they stay."""
         for row, (node, cards) in enumerate(zip(self.node.tolist(), self.cards, strict=True)):
-            kinds = {int(state.kind[node, card]) for card in cards}
+            kinds = {int(state.kind[self.nodes[node], card]) for card in cards}
             self.kind[row] = next(iter(kinds), -1)
             self.fixed[row] = len(kinds) > 1
             if len(cards) == 1:
@@ -144,7 +155,7 @@ class _Table:
 
     def _admitted(self, shape: int) -> Bools:
         """Return in whose rows' places a task of a shape may go."""
-        ok: Bools = self.instance.admits_node[shape][self.instance.node_class[self.node]] & ~self.fixed
+        ok: Bools = self.instance.admits_node[shape][self.class_of[self.node]] & ~self.fixed
         if self.instance.shapes[shape].gpus:
             ok &= self.instance.admits_card[shape][self.kind]
         return ok
@@ -167,7 +178,7 @@ class _Table:
         shape, node = int(self.shape[row]), int(self.node[row])
         hot = self.free[node] < 0
         lighter = (self.demand[:, hot] < self.demand[shape, hot]).any(axis=1) & (self.like == self.like[shape])
-        lighter &= self.instance.admits_node[:, self.instance.node_class[node]]
+        lighter &= self.instance.admits_node[:, self.class_of[node]]
         if self.instance.shapes[shape].gpus:
             lighter &= self.instance.admits_card[:, self.kind[row]]
         return np.asarray(lighter)
@@ -186,6 +197,8 @@ class _Table:
 
     def _exchange_outside(self, row: int) -> _Change | None:
         shape, node = int(self.shape[row]), int(self.node[row])
+        if not self.loose[shape]:
+            return None
         shapes = np.flatnonzero(self._lighter(row) & (self.spare > 0))
         if not len(shapes):
             return None
@@ -197,7 +210,7 @@ class _Table:
     def _move(self, row: int) -> _Change | None:
         """Move a task without cards to another node."""
         shape, node = int(self.shape[row]), int(self.node[row])
-        others = np.flatnonzero(self.instance.admits_node[shape][self.instance.node_class])
+        others = np.flatnonzero(self.instance.admits_node[shape][self.class_of])
         others = others[others != node]
         if not len(others):
             return None
@@ -229,7 +242,7 @@ class _Table:
         return None
 
     def _node_admits(self, shape: int, nodes: Ints) -> Bools:
-        return np.asarray(self.instance.admits_node[shape][self.instance.node_class[nodes]])
+        return np.asarray(self.instance.admits_node[shape][self.class_of[nodes]])
 
     # --- changing ------------------------------------------------------------------------------------------------
 
@@ -279,8 +292,8 @@ class _Table:
     def write_back(self) -> None:
         """Put the rows into the layout."""
         layout = self.layout
-        layout.clear(range(self.instance.nodes))
-        for shape, node, cards in zip(self.shape.tolist(), self.node.tolist(), self.cards, strict=True):
+        layout.clear(self.nodes.tolist())
+        for shape, node, cards in zip(self.shape.tolist(), self.nodes[self.node].tolist(), self.cards, strict=True):
             layout.place(shape, node, cards)
 
 

@@ -42,9 +42,13 @@ class Search:
     limits : Limits
     seed : int
     timing : Timing
+    price : float array (K,), optional
+        What an idle card of each node class may be worth; where it is nothing, idle cards cannot be helped.
     """
 
-    def __init__(self, standing: Standing, focus: int, limits: Limits, seed: int, timing: Timing) -> None:
+    def __init__(
+        self, standing: Standing, focus: int, limits: Limits, seed: int, timing: Timing, price: Floats | None = None
+    ) -> None:
         self.standing, self.focus, self.limits, self.seed, self.timing = standing, focus, limits, seed, timing
         self.instance = standing.layout.instance
         self.rng = np.random.default_rng(seed)
@@ -59,6 +63,7 @@ class Search:
         demand_of = standing.layout.state.demand / self.largest
         self.need: Floats = demand_of.max(axis=1, initial=0.0) if self.counts_tasks else cards
         """What one task of each shape takes of what `_idle` measures."""
+        self.price = np.ones(len(self.instance.classes)) if price is None else price / max(1e-12, float(price.max()))
         self.could = _could_take(self.instance)
         self.bound: int | None = None
         """A bound on the target, once a neighbourhood was the whole instance."""
@@ -121,7 +126,8 @@ class Search:
         state = self.standing.layout.state
         if self.counts_tasks:
             return np.asarray((state.free / self.largest).min(axis=1, initial=1.0))
-        return np.asarray(state.units.sum(axis=1) / self.instance.card_units)
+        price = self.price[self.instance.node_class]
+        return np.asarray(state.units.sum(axis=1) * price / self.instance.card_units)
 
     def _waiting_shape(self, idle: Floats) -> int | None:
         """Return a shape with waiting tasks, likely one with much waiting and much idle where it could run."""
