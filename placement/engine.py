@@ -16,7 +16,7 @@ from placement.check import check, usage
 from placement.compile import compile as compile_snapshot
 from placement.errors import Problem, SolverError, UsageError
 from placement.evaluate import SENSE, Score, demand, scores
-from placement.exact.worker import Exact
+from placement.exact.worker import Exact, warm
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
 from placement.instance import Assignment, Instance
@@ -152,6 +152,8 @@ def solve(
     """
     began = time.monotonic()
     refuse_arguments(objectives, solver, time_limit, gap, seed)
+    if solver not in HEURISTICS:
+        warm()
     deadline = math.inf if time_limit is None else began + time_limit
     snapshot = verified(snapshot)
     used = refuse_unhonoured(snapshot, without)

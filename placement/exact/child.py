@@ -1,0 +1,136 @@
+"""The solver's process from within: it waits for jobs, solves one after the other, and shows that it is alive.
+
+While it has a job, a thread sends a beat each second. Solving in HiGHS does not hold Python's lock, so the beat only
+stops when the process is stopped, or stuck in a call that never comes back. A process without a host ends: waiting,
+it reads the end of the socket; working, its next beat finds nobody; and if it is stuck so that nothing in Python
+runs, the system ends it after some time of computing without a beat.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from placement.exact.handover import Channel
+from placement.instance import Assignment, Instance
+from placement.solver import Limits, Result
+
+EVERY = 1.0
+"""Seconds between two beats."""
+STUCK = 300
+"""Seconds of computing without a beat after which the system ends the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that a call asks of the process; the limits' deadline holds here too, for the clock is the system's."""
+
+    instance: Instance
+    objectives: tuple[str, ...]
+    limits: Limits
+    seed: int
+    start: Assignment | None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer to a job, and the bytes of memory that the process has then."""
+
+    result: Result
+    resident: int
+
+
+def main(descriptor: int) -> None:
+    """Serve the host at the other end of a socket until it hangs up; does not return.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of this process's end of the socket.
+    """
+    try:
+        _serve(Channel(socket.socket(fileno=descriptor)))
+        os._exit(0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        sys.stderr.flush()
+        # at once, whatever a library's thread or exit handler is up to: the host waits for this end
+        os._exit(1)
+
+
+def _serve(channel: Channel) -> None:
+    working = threading.Event()
+    working.set()
+    threading.Thread(target=_beat, args=(channel, working, os.getppid()), daemon=True).start()
+    _load()
+    while True:
+        working.clear()
+        channel.wait()
+        working.set()
+        try:
+            job = channel.receive()
+        except EOFError:
+            return
+        assert isinstance(job, Job)
+        channel.send(_solve(channel, job))
+        del job
+        gc.collect()
+
+
+def _load() -> None:
+    """Import all that a job needs, so that the first one need not wait for it."""
+    import placement.exact.classes
+    import placement.exact.pipeline
+    import placement.exact.size  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
+def _solve(channel: Channel, job: Job) -> Done:
+    from placement.exact import run
+
+    result = run(
+        job.instance,
+        objectives=job.objectives,
+        limits=job.limits,
+        seed=job.seed,
+        start=job.start,
+        report=channel.send,
+    )
+    return Done(result, _resident())
+
+
+def _beat(channel: Channel, working: threading.Event, host: int) -> None:
+    while True:
+        working.wait()
+        # counts computing and not the clock: a process that was stopped and goes on is not stuck
+        signal.setitimer(signal.ITIMER_PROF, STUCK)
+        try:
+            channel.beat()
+        except OSError:
+            os._exit(1)
+        # the socket may be held open by a copy of the host
+        if os.getppid() != host:
+            os._exit(1)
+        time.sleep(EVERY)
+
+
+def _resident() -> int:
+    """Return the bytes of memory that this process has."""
+    try:
+        # the most that it ever had would count what the host had when it started this process
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except OSError:
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+    return pages * os.sysconf("SC_PAGE_SIZE")
