@@ -6,20 +6,22 @@ failed. What a machine reads goes to standard output alone, everything else to s
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, Literal, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
 
 from placement.commands import check, compare, generate, imports, instances, schema, solve
 from placement.errors import InputError, PlacementError
-from placement.report.terminal import printable
+from placement.report.terminal import discard, say, tell
 from placement.version import VERSION
 
 INPUT, FAILED, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 3, 130, 141, 143
@@ -64,30 +66,54 @@ class Commands(TyperGroup):
             sys.exit(code)
         return code
 
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the command line; prints the help and the version."""
+        with _one_message():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        try:
+        with _one_message():
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except InputError as error:
-            raise typer.Exit(_complain(_text(error), INPUT)) from None
-        except PlacementError as error:
-            raise typer.Exit(_complain(str(error), FAILED)) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(_complain("interrupted", INTERRUPTED)) from None
-        except BrokenPipeError:
-            _drop_output()
-            raise typer.Exit(BROKEN_PIPE) from None
-        except OSError as error:
-            _drop_output()
-            raise typer.Exit(_complain(str(error), INPUT)) from None
-        except (typer.Exit, typer.Abort, USAGE_ERROR):
-            raise
-        except Exception:
-            # not 1, which would read as an answer
+
+
+@contextmanager
+def _one_message() -> Iterator[None]:
+    """Turn whatever is raised into one message and an exit code."""
+    try:
+        yield
+    except InputError as error:
+        raise typer.Exit(_complain(_text(error), INPUT)) from None
+    except PlacementError as error:
+        raise typer.Exit(_complain(str(error), FAILED)) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(_complain("interrupted", INTERRUPTED)) from None
+    except BrokenPipeError:
+        discard(sys.stdout)
+        raise typer.Exit(BROKEN_PIPE) from None
+    except OSError as error:
+        raise typer.Exit(_complain(*_lost(error))) from None
+    except (typer.Exit, typer.Abort, USAGE_ERROR):
+        raise
+    except Exception:
+        # not 1, which would read as an answer
+        with suppress(OSError):
             traceback.print_exc()
-            raise typer.Exit(_complain("this is a bug in placement", FAILED)) from None
+        raise typer.Exit(_complain("this is a bug in placement", FAILED)) from None
+
+
+WRITING = {errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC}
+"""Errors of a system that come of writing; where no file is named, to standard output."""
+
+
+def _lost(error: OSError) -> tuple[str, int]:
+    """Return what to say of an error of the system, and the exit code: of standard output, or of the solver."""
+    discard(sys.stdout)
+    if error.filename is None and error.errno in WRITING:
+        return f"standard output cannot be written ({error.strerror})", INPUT
+    return str(error), FAILED
 
 
 def _text(error: InputError) -> str:
@@ -101,14 +127,8 @@ def _text(error: InputError) -> str:
 
 
 def _complain(text: str, code: int) -> int:
-    for line in text.splitlines():
-        print(f"error: {printable(line)}", file=sys.stderr)  # noqa: T201
+    say("error", text)
     return code
-
-
-def _drop_output() -> None:
-    """Keep the interpreter from flushing into a pipe that nobody reads, which would print a warning."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -135,7 +155,7 @@ def _options(
 ) -> None:
     """Optimal placement of GPU jobs on clusters: a checked plan, and a proven bound on any other."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        tell(context.get_help())
         raise typer.Exit(INPUT)
 
 
@@ -148,8 +168,31 @@ app.command()(generate.generate)
 app.add_typer(imports.app, name="import")
 
 
+def _open_closed_streams() -> None:
+    """Put something in the place of every standard stream that is closed.
+
+    The next file that is opened would get its number otherwise, and be written over by what is meant for the stream.
+    Using standard input or output is then an error, as it should be; what is said on standard error is lost, which is
+    what closing it asks for.
+    """
+    # in ascending order, for a file gets the lowest number that is free
+    for number, use in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, use)
+    sys.stdin = sys.stdin or _stream(0, "r")
+    sys.stdout = sys.stdout or _stream(1, "w")
+    sys.stderr = sys.stderr or _stream(2, "w")
+
+
+def _stream(number: int, mode: Literal["r", "w"]) -> TextIO:
+    return open(number, mode, encoding="utf-8", closefd=False)
+
+
 def main() -> None:
     """Run the command line; the entry point of ``placement``."""
+    _open_closed_streams()
     # by way of an exception, so that a solver's process is ended and no half-written file stays
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     app()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from placement.cli import app
@@ -20,6 +21,17 @@ SMALL = Snapshot(
     ),
 )
 """Two cards, one of them taken: one job of one card fits, one of two must wait, one of three can never run."""
+
+
+NODES_CSV = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,393216,8,T4\n"
+PODS_CSV = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+    "p0,12000,16384,1,1000,,LS,Running,0,1,0\n"
+    "p1,6000,12288,1,460,T4,LS,Running,5,6,5\n"
+)
+"""Two nodes and two pods in the format of the openb trace."""
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 
 
 def placement(*words: str | Path, stdin: bytes | None = None) -> Result:

@@ -12,9 +12,10 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
-from cli_cases import SMALL, placement, refused
+from cli_cases import NODES_CSV, PODS_CSV, SMALL, needs_full, placement, refused
 
 from placement import instances
+from placement.engine import SOLVERS
 from placement.plan import Plan
 from placement.snapshot import Job, Task, TaskGroup
 from placement.snapshot.read import dumps, loads
@@ -126,12 +127,21 @@ def test_output_follows_a_link(small: Path) -> None:
     assert b"placement-plan/1" in Path("real.json").read_bytes()
 
 
+def test_output_follows_a_link_to_what_is_not_there_yet(small: Path) -> None:
+    Path("folder").mkdir()
+    Path("link.json").symlink_to("folder/new.json")
+    assert placement("solve", small, "-o", "link.json", "--solver", "fgd").exit_code == 0
+    assert os.readlink("link.json") == "folder/new.json"
+    assert b"placement-plan/1" in Path("folder/new.json").read_bytes()
+    assert os.listdir("folder") == ["new.json"]
+
+
 def test_output_to_a_device_does_not_replace_it(small: Path) -> None:
     assert placement("solve", small, "-o", os.devnull, "--solver", "fgd").exit_code == 0
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@needs_full
 def test_output_to_a_full_device(small: Path) -> None:
     refused(placement("solve", small, "-o", "/dev/full", "--solver", "fgd"), "--output", "No space left")
 
@@ -144,7 +154,7 @@ def test_check_accepts(small: Path, plan: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith("valid: 1 placed task; every rule holds, values are right, bounds consistent")
     listed = placement("check", small, plan, "--format", "json")
-    assert json.loads(listed.stdout) == {"valid": True, "violations": []}
+    assert json.loads(listed.stdout) == {"valid": True, "total": 0, "violations": []}
 
 
 def test_check_lists_violations(small: Path, plan: Path) -> None:
@@ -160,7 +170,25 @@ def test_check_lists_violations(small: Path, plan: Path) -> None:
     assert listed.exit_code == 1
     found = json.loads(listed.stdout)
     assert found["valid"] is False
+    assert found["total"] == len(found["violations"])
     assert {"rule", "path", "what"} == set(found["violations"][0])
+
+
+def test_check_lists_the_first_violations_of_many(small: Path, plan: Path) -> None:
+    edited = json.loads(plan.read_bytes())
+    edited["tasks"] = {name: column * 60 for name, column in edited["tasks"].items()}
+    edited["tasks"]["job"] = [f"stranger-{number}" for number in range(60)]
+    plan.write_text(json.dumps(edited), "utf-8")
+    listed = json.loads(placement("check", small, plan, "--format", "json").stdout)
+    assert listed["valid"] is False
+    assert listed["total"] > 60
+    assert len(listed["violations"]) == 50
+    result = placement("check", small, plan)
+    assert result.exit_code == 1
+    *shown, more, verdict = result.stdout.splitlines()
+    assert [line.split(": ")[1] for line in shown] == [f"tasks[{number}]" for number in range(50)]
+    assert more == f"and {listed['total'] - 50} more violations"
+    assert verdict == f"not valid: {listed['total']} violations in 60 placed tasks"
 
 
 def test_check_reads_standard_input(small: Path, plan: Path) -> None:
@@ -252,14 +280,6 @@ def test_generate(in_tmp: Path) -> None:
     assert len(loads(first.stdout_bytes).nodes) == 3
 
 
-NODES_CSV = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,393216,8,T4\n"
-PODS_CSV = (
-    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
-    "p0,12000,16384,1,1000,,LS,Running,0,1,0\n"
-    "p1,6000,12288,1,460,T4,LS,Running,5,6,5\n"
-)
-
-
 @pytest.fixture
 def trace(in_tmp: Path) -> list[str]:
     Path("nodes.csv").write_text(NODES_CSV, "utf-8")
@@ -313,6 +333,16 @@ def test_help(command: str) -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith("Usage: ")
     assert placement(command, "-h").stdout == result.stdout
+
+
+@pytest.mark.parametrize("text", ["help", "page"])
+def test_every_method_that_can_be_forced_is_named(text: str) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "cli.md").read_text("utf-8")
+    # a name can be broken where it has a hyphen
+    usage = re.sub(r"-\s+", "-", placement("solve", "--help").stdout)
+    pattern = r"`(?:--solver )?{}`" if text == "page" else r"(?<![\w-]){}(?![\w-])"
+    shown = page if text == "page" else usage
+    assert [name for name in ("auto", *SOLVERS) if not re.search(pattern.format(name), shown)] == []
 
 
 def test_instances_are_listed_one_a_line() -> None:

@@ -17,8 +17,13 @@ from cli_cases import placement, refused
         (["--time-limit", "-1"], ["--time-limit", "above 0"]),
         (["--time-limit", "nan"], ["--time-limit", "above 0"]),
         (["--time-limit", "inf"], ["--time-limit", "above 0"]),
+        (["--time-limit", "-inf"], ["--time-limit", "above 0"]),
+        (["--time-limit", "1e7"], ["--time-limit", "up to 1e+06"]),
         (["--time-limit", "soon"], ["--time-limit", "number"]),
         (["--gap", "1.5"], ["--gap", "from 0 to 1"]),
+        (["--gap", "2"], ["--gap", "from 0 to 1"]),
+        (["--gap", "inf"], ["--gap", "from 0 to 1"]),
+        (["--gap", "-1"], ["--gap", "from 0 to 1"]),
         (["--gap", "-0.1"], ["--gap", "from 0 to 1"]),
         (["--gap", "nan"], ["--gap", "from 0 to 1"]),
         (["--solver", "best_fit"], ["--solver", 'did you mean "best-fit"?']),
@@ -33,21 +38,28 @@ from cli_cases import placement, refused
         (["--format", "yaml"], ["--format", "yaml"]),
         (["-o", "-", "--format", "table"], ["--format", "-o -"]),
         (["--frmat", "json"], ["--frmat", "--format"]),
+        (["-o", ""], ["--output", "is empty"]),
         (["-o", "nowhere/plan.json"], ["--output", "no directory nowhere"]),
+        (["-o", "small.json/plan.json"], ["--output", "no directory small.json"]),
+        (["-o", "n" * 5000], ["--output", "nnn cannot be written"]),
+        (["-o", "loop"], ["--output", "loop cannot be written", "symbolic links"]),
+        (["-o", "astray.json"], ["--output", "no directory", "nowhere;"]),
         (["-o", "."], ["--output", "is a directory"]),
         (["-o", "plan.json/"], ["--output", "is a directory"]),
         (["-o", "small.json"], ["--output", "is the input"]),
         (["-o", "./../{here}/small.json"], ["--output", "is the input"]),
         (["-o", "alias.json"], ["--output", "is the input"]),
     ],
-    ids=lambda value: " ".join(value),
+    ids=lambda value: " ".join(value)[:40],
 )
 def test_bad_usage_of_solve(small: Path, words: list[str], parts: list[str]) -> None:
     before = small.read_bytes()
     Path("alias.json").symlink_to("small.json")
+    Path("astray.json").symlink_to("nowhere/plan.json")
+    Path("loop").symlink_to("loop")
     words = [word.replace("{here}", small.parent.name) for word in words]
     refused(placement("solve", small, "-o", "plan.json", *words), *parts)
-    assert sorted(os.listdir()) == ["alias.json", "small.json"]
+    assert sorted(os.listdir()) == ["alias.json", "astray.json", "loop", "small.json"]
     assert small.read_bytes() == before
 
 
@@ -93,6 +105,11 @@ def test_check_refuses_what_is_no_plan(small: Path, content: bytes) -> None:
     Path("no-plan.json").write_bytes(content)
     refused(placement("check", small, "no-plan.json"), "no-plan.json")
     refused(placement("check", small, "missing.json"), "missing.json")
+
+
+@pytest.mark.parametrize("words", ["--time-limit 0", "--time-limit nan", "--gap 2", "--gap nan", "--seed -1"])
+def test_bad_limits_of_compare(small: Path, words: str) -> None:
+    refused(placement("compare", small, *words.split()), words.split()[0])
 
 
 def test_compare_refuses_before_it_starts(small: Path) -> None:

@@ -6,7 +6,10 @@ and the plan's tasks. What running work breaks by itself is no violation; what n
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
+
+import msgspec
 
 from placement.check import (
     admission,
@@ -28,12 +31,15 @@ from placement.check.facts import facts_of
 from placement.check.objectives import objective as objective
 from placement.check.overfull import overfull as overfull
 from placement.check.usage_figures import usage as usage
+from placement.check.usage_figures import worth as worth
 from placement.check.violation import Violation as Violation
-from placement.errors import InputError
+from placement.collector import collector_paused
+from placement.errors import InputError, PlanError, Problem
 from placement.honoured import refuse_unhonoured
-from placement.plan import Plan
+from placement.plan import Plan, Tasks
 from placement.snapshot import Snapshot
 from placement.snapshot.read import verified
+from placement.snapshot.structure import explain
 
 _JUDGES: tuple[Judge, ...] = (
     admission.judge,
@@ -66,6 +72,7 @@ RULES: tuple[str, ...] = (
 """Name of every rule, in the order in which violations are listed (those of the filters by task)."""
 
 
+@collector_paused()
 def check(snapshot: Snapshot, plan: Plan, without: Sequence[str] | None = None) -> list[Violation]:
     """Judge a plan against the snapshot it was made for.
 
@@ -88,10 +95,12 @@ def check(snapshot: Snapshot, plan: Plan, without: Sequence[str] | None = None) 
     ------
     SnapshotError
         If the snapshot is wrong.
+    PlanError
+        If the plan was built in Python and a field of it has the wrong type.
     UsageError
         If `without` names what is no field.
     """
-    snapshot = verified(snapshot)
+    snapshot, plan = verified(snapshot), _converted(plan)
     found = origin.judge(snapshot, plan)
     try:
         honoured = refuse_unhonoured(snapshot, plan.provenance.without if without is None else without)
@@ -108,3 +117,45 @@ def check(snapshot: Snapshot, plan: Plan, without: Sequence[str] | None = None) 
     for judge in _JUDGES:
         found += judge(case)
     return found
+
+
+def _converted(plan: Plan) -> Plan:
+    """Return the plan as if it had been read from a file; raise what reading it would raise.
+
+    Structures of msgspec check their types where they are read, not where they are built.
+    """
+    if not isinstance(plan, Plan):
+        what = f"found {type(plan).__name__}, expected a Plan"
+        raise PlanError([Problem("", what, "read a file with placement.load_plan")])
+    if _well_typed(plan):
+        return plan
+    try:
+        plain = msgspec.to_builtins(plan, enc_hook=_plain)
+        return msgspec.convert(plain, Plan)
+    except msgspec.ValidationError as why:
+        raise PlanError([Problem(*explain(msgspec.json.encode(plain).decode(), str(why), Plan))]) from None
+    except (TypeError, ValueError, AttributeError, RecursionError) as why:
+        # a field that is not there, a list that holds itself
+        raise PlanError([Problem("", f"it cannot be written as JSON: {why}", "correct it there")]) from None
+
+
+_COLUMNS = tuple[list[str], list[str], list[int], list[str], list[tuple[int, ...]]]
+"""Types of the columns of tasks; cards in tuples, which cost the collector of cycles nothing."""
+
+
+def _well_typed(plan: Plan) -> bool:
+    """Return whether a plan has the right types already, in a fraction of the time that converting it takes."""
+    try:
+        tasks = plan.tasks
+        msgspec.convert((tasks.job, tasks.group, tasks.index, tasks.node, tasks.gpus), _COLUMNS)
+        msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(plan, tasks=Tasks())), Plan)
+    except (msgspec.ValidationError, TypeError, ValueError, AttributeError, RecursionError):
+        return False
+    return isinstance(tasks, Tasks)
+
+
+def _plain(value: object) -> int | float | dict[str, None]:
+    """Return a number of another library as Python's own, and for anything else what no field accepts."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) else {type(value).__name__: None}

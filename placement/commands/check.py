@@ -16,6 +16,9 @@ from placement.report.terminal import console, counted, plain
 VIOLATED = 1
 """Exit code of a plan with violations."""
 
+MOST = 50
+"""Violations that are listed; a plan for another snapshot has one for every task, and the first ones say as much."""
+
 
 def check(
     snapshot: SnapshotArgument,
@@ -29,16 +32,20 @@ def check(
     its value; 1 otherwise. Whether a bound is true is not judged: that takes solving.
     """
     refuse_two_standard_inputs(snapshot, plan)
+    printed = Output.to(STANDARD)
     cluster = read_snapshot(snapshot)
     judged = load_plan(plan)
     violations = judge(cluster, judged, without or None)
     if format is Format.JSON:
-        found = [{"rule": v.rule, "path": v.path, "what": v.what} for v in violations]
-        Output(STANDARD).write(msgspec.json.encode({"valid": not found, "violations": found}) + b"\n")
+        found = [{"rule": v.rule, "path": v.path, "what": v.what} for v in violations[:MOST]]
+        record = {"valid": not found, "total": len(violations), "violations": found}
+        printed.write(msgspec.json.encode(record) + b"\n")
     else:
         out = console()
-        for violation in violations:
+        for violation in violations[:MOST]:
             out.print(plain(str(violation)), soft_wrap=True)
+        if len(violations) > MOST:
+            out.print(plain(f"and {counted(len(violations) - MOST, 'more violation')}"))
         tasks = counted(len(judged.tasks), "placed task")
         if violations:
             out.print(plain(f"not valid: {counted(len(violations), 'violation')} in {tasks}", "bold"))

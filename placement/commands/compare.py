@@ -10,10 +10,12 @@ import typer
 
 from placement import engine
 from placement.commands.files import STANDARD, Output, read_snapshot
+from placement.commands.log import Log
 from placement.commands.options import (
     Format,
     FormatOption,
     GapOption,
+    LogOption,
     ObjectiveOption,
     SeedOption,
     SnapshotArgument,
@@ -22,6 +24,8 @@ from placement.commands.options import (
     names,
 )
 from placement.errors import Problem, UsageError
+from placement.heuristics import HEURISTICS
+from placement.honoured import refuse_unhonoured
 from placement.report import terminal
 from placement.report.comparison import Comparison, comparison_record, comparison_table, headline, verdict
 from placement.snapshot.report import suggestion
@@ -40,6 +44,7 @@ def compare(
     gap: GapOption = 0.0,
     seed: SeedOption = 0,
     without: WithoutOption = None,
+    log: LogOption = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
     """Solve SNAPSHOT with several methods, each within the time limit, and show them side by side.
@@ -47,27 +52,32 @@ def compare(
     The last row is the best bound that any of them proved: no plan at all is better than that.
     """
     objectives = names(objective, "--objective")
-    methods = names(solvers, "--solvers") or tuple(engine.SOLVERS)
+    methods = names(solvers, "--solvers") or (*HEURISTICS, "exact")
     _refuse_solvers(methods)
     engine.refuse_arguments(objectives, methods[0], time_limit, gap, seed)
+    printed = Output.to(STANDARD)
+    lines = Log.to(log, [snapshot])
     cluster = read_snapshot(snapshot)
+    refuse_unhonoured(cluster, without or ())
     plans = []
-    for method in methods:
-        with terminal.progress(f"solving with {method}") as listener:
-            plan = engine.solve(
-                cluster,
-                objectives=objectives,
-                solver=method,
-                time_limit=time_limit,
-                gap=gap,
-                seed=seed,
-                without=without or (),
-                report=listener,
-            )
-        plans.append(plan)
+    with lines.open():
+        for method in methods:
+            with lines.progress(f"solving with {method}", method) as listener:
+                plan = engine.solve(
+                    cluster,
+                    objectives=objectives,
+                    solver=method,
+                    time_limit=time_limit,
+                    gap=gap,
+                    seed=seed,
+                    without=without or (),
+                    report=listener,
+                )
+            lines.done(plan, method)
+            plans.append(plan)
     comparison = Comparison.of(cluster, plans)
     if format is Format.JSON:
-        Output(STANDARD).write(msgspec.json.encode(comparison_record(comparison)) + b"\n")
+        printed.write(msgspec.json.encode(comparison_record(comparison)) + b"\n")
     else:
         out = terminal.console()
         out.print(headline(comparison), end="\n\n")

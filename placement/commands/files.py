@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 import sys
@@ -19,6 +20,10 @@ from placement.snapshot.report import suggestion
 
 STANDARD = "-"
 """Stands for standard input where a file is read, for standard output where one is written."""
+
+
+LONGEST = 200
+"""Characters of a path that a message shows."""
 
 
 def read_snapshot(source: str) -> Snapshot:
@@ -56,18 +61,13 @@ class Output:
             If nothing can be written there, or it is one of the inputs.
         """
         if target == STANDARD:
+            _refuse_closed_output()
             return cls(target)
-        folder = os.path.dirname(target) or os.curdir
-        if os.path.isdir(target) or target.endswith(os.sep):
-            raise UsageError.one(f"{target} is a directory", "name a file in it", path="--output")
-        if not os.path.isdir(folder):
-            raise UsageError.one(f"there is no directory {folder}", "make it first", path="--output")
-        for source in inputs:
-            if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
-                raise UsageError.one(f"{target} is the input", "name another file", path="--output")
+        refuse_name(target, "--output", inputs)
         real = os.path.realpath(target)
+        folder = os.path.dirname(real)
         replaced = os.path.isfile(real) or not os.path.exists(real)
-        if replaced and not os.access(os.path.dirname(real), os.W_OK | os.X_OK):
+        if replaced and not os.access(folder, os.W_OK | os.X_OK):
             raise UsageError.one(f"{folder} is not writable", "name a file elsewhere", path="--output")
         return cls(target)
 
@@ -83,6 +83,51 @@ class Output:
         except OSError as error:
             what = f"{self.target} cannot be written ({error.strerror})"
             raise UsageError.one(what, "nothing was written", path="--output") from None
+
+
+def _refuse_closed_output() -> None:
+    """Raise if standard output is closed or takes nothing, before there is an answer that would be lost."""
+    try:
+        os.write(sys.stdout.fileno(), b"")
+    except (io.UnsupportedOperation, BrokenPipeError, BlockingIOError):
+        # no file of the system; a pipe that nobody reads has an exit code of its own
+        return
+    except OSError as error:
+        what = f"standard output cannot be written ({error.strerror})"
+        raise UsageError.one(what, "send it to a file, or to /dev/null") from None
+
+
+def refuse_name(target: str, option: str, inputs: Sequence[str] = ()) -> None:
+    """Raise if no file can have this name, or if it is one of the inputs.
+
+    A link stands for the file that it leads to, which is the one that gets written.
+    """
+    if not target:
+        raise UsageError.one("the name is empty", "name a file", path=option)
+    if target.endswith(os.sep) or os.path.isdir(target):
+        raise UsageError.one(f"{target} is a directory", "name a file in it", path=option)
+    try:
+        os.stat(target)
+    except (FileNotFoundError, NotADirectoryError):
+        folder = os.path.dirname(os.path.realpath(target) if os.path.islink(target) else target) or os.curdir
+        if not os.path.isdir(folder):
+            raise UsageError.one(f"there is no directory {folder}", "make it first", path=option) from None
+    except OSError as error:
+        # links that go round in circles, a name that is too long, a directory that is closed to us
+        what = f"{target[:LONGEST]} cannot be written ({error.strerror})"
+        raise UsageError.one(what, "name another file", path=option) from None
+    for source in inputs:
+        if same_file(target, source):
+            raise UsageError.one(f"{target} is the input", "name another file", path=option)
+
+
+def same_file(target: str, source: str) -> bool:
+    """Return whether a path and another one, or ``-`` for standard input, are one file; a device may be both."""
+    try:
+        one, other = os.stat(target), os.fstat(sys.stdin.fileno()) if source == STANDARD else os.stat(source)
+    except (OSError, ValueError):
+        return source != STANDARD and os.path.realpath(target) == os.path.realpath(source)
+    return stat.S_ISREG(one.st_mode) and os.path.samestat(one, other)
 
 
 def _replace(path: Path, document: bytes) -> None:

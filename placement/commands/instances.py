@@ -8,4 +8,4 @@ from placement.commands.files import STANDARD, Output
 
 def instances() -> None:
     """List the shipped instances; each name can be given where a command wants a SNAPSHOT."""
-    Output(STANDARD).write("".join(f"{name}\n" for name in shipped.names()).encode())
+    Output.to(STANDARD).write("".join(f"{name}\n" for name in shipped.names()).encode())

@@ -34,6 +34,10 @@ WithoutOption = Annotated[
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result here, whole or not at all.")
 ]
+LogOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write progress here, a JSON object a line, as it comes; - is standard error."),
+]
 
 
 class Format(StrEnum):

@@ -31,4 +31,4 @@ def schema(
     else:
         described = msgspec.json.schema(Plan if document is Document.PLAN else EventLog)
     text = msgspec.json.format(msgspec.json.encode(described), indent=2)
-    Output(STANDARD).write(text + b"\n")
+    Output.to(STANDARD).write(text + b"\n")

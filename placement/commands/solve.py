@@ -9,9 +9,11 @@ import typer
 from placement import engine
 from placement.check import overfull
 from placement.commands.files import STANDARD, Output, read_snapshot
+from placement.commands.log import Log
 from placement.commands.options import (
     Format,
     GapOption,
+    LogOption,
     ObjectiveOption,
     OutputOption,
     SeedOption,
@@ -21,13 +23,22 @@ from placement.commands.options import (
     names,
 )
 from placement.errors import UsageError
+from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
 from placement.planning import dump_plan
 from placement.report import terminal
 from placement.report.table import plan_report
 
+EXACT = tuple(name for name in engine.SOLVERS if name not in HEURISTICS)
+"""Methods that prove bounds, by name."""
+
 SolverOption = Annotated[
-    str, typer.Option(metavar="NAME", help="auto, exact, or a greedy rule: see the rows of `placement compare`.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help=f"auto: every greedy rule and exact, and the best plan wins. Forced: {', '.join(EXACT)};"
+        f" or one greedy rule: {', '.join(HEURISTICS)}.",
+    ),
 ]
 
 
@@ -40,6 +51,7 @@ def solve(
     solver: SolverOption = "auto",
     seed: SeedOption = 0,
     without: WithoutOption = None,
+    log: LogOption = None,
     format: Annotated[  # noqa: A002 - the option's name
         Format | None, typer.Option(help="What standard output gets; a table if it does not get the plan by -o -.")
     ] = None,
@@ -51,10 +63,13 @@ def solve(
     objectives = names(objective, "--objective")
     engine.refuse_arguments(objectives, solver, time_limit, gap, seed)
     target = Output.to(output, [snapshot]) if output is not None else None
+    printed = Output.to(STANDARD)
+    lines = Log.to(log, [snapshot], output)
     if output == STANDARD and format is not None:
         raise UsageError.one("-o - writes the plan there already", "leave one of the two out", path="--format")
     cluster = read_snapshot(snapshot)
-    with terminal.progress("solving") as listener:
+    used = refuse_unhonoured(cluster, without or ())
+    with lines.open(), lines.progress("solving") as listener:
         plan = engine.solve(
             cluster,
             objectives=objectives,
@@ -65,11 +80,10 @@ def solve(
             without=without or (),
             report=listener,
         )
+        lines.done(plan)
     if target is not None:
         target.write(dump_plan(plan))
     if format is Format.JSON:
-        Output(STANDARD).write(dump_plan(plan))
+        printed.write(dump_plan(plan))
     elif output != STANDARD:
-        terminal.console().print(
-            plan_report(cluster, plan, overfull=overfull(refuse_unhonoured(cluster, without or ())))
-        )
+        terminal.console().print(plan_report(cluster, plan, overfull=overfull(used)))

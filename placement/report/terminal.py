@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -25,6 +29,30 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(kind: str, text: str) -> None:
+    """Write lines such as ``error: what is wrong`` to standard error.
+
+    Where that cannot be written there is nobody left to tell, so the command goes on to its exit code.
+    """
+    tell("\n".join(f"{kind}: {printable(line)}" for line in text.splitlines()))
+
+
+def tell(text: str) -> None:
+    """Write text to standard error; see `say`."""
+    try:
+        print(text, file=sys.stderr)  # noqa: T201
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Send what a broken stream still holds to nowhere: the interpreter flushes it at its end, and would complain."""
+    with suppress(OSError, ValueError):
+        handle = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(handle, stream.fileno())
+        os.close(handle)
 
 
 def console() -> Console:
@@ -95,12 +123,26 @@ def progress(what: str) -> Iterator[Listener | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    with Console(stderr=True, highlight=False, markup=False).status(plain(what)) as status:
+    line = _Line(what, time.monotonic())
+    with Console(stderr=True, highlight=False, markup=False).status(line):
+        yield line.take
 
-        def tell(update: Update) -> None:
-            status.update(plain(f"{what}  {update.seconds:.0f} s  {update.phase}{_known(update)}"))
 
-        yield tell
+@dataclass(slots=True)
+class _Line:
+    """The last that is known; drawn anew several times a second, so that the clock moves between two updates too."""
+
+    what: str
+    began: float
+    update: Update | None = None
+
+    def take(self, update: Update) -> None:
+        self.began, self.update = time.monotonic() - update.seconds, update
+
+    def __rich__(self) -> Text:
+        update, seconds = self.update, time.monotonic() - self.began
+        known = "" if update is None else f"  {update.phase}{_known(update)}"
+        return plain(f"{self.what}  {seconds:.0f} s{known}")
 
 
 def _known(update: Update) -> str:
