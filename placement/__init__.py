@@ -13,7 +13,6 @@ from placement import instances as instances
 from placement.check import Violation as Violation
 from placement.check import check as check
 from placement.engine import SOLVERS as SOLVERS
-from placement.engine import Update as Update
 from placement.engine import solve as solve
 from placement.errors import InputError as InputError
 from placement.errors import PlacementError as PlacementError
@@ -25,6 +24,7 @@ from placement.errors import UsageError as UsageError
 from placement.plan import Plan as Plan
 from placement.planning import dump_plan as dump_plan
 from placement.planning import load_plan as load_plan
+from placement.run import Update as Update
 from placement.snapshot import DomainLimit as DomainLimit
 from placement.snapshot import Gpu as Gpu
 from placement.snapshot import Job as Job

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement.instance import Assignment, Instance
+from placement.instance import Assignment, Instance, Ints
 from placement.state import State
 
 SENSE: dict[str, int] = {"value": 1, "tasks": 1, "fragmentation": -1, "whole_nodes": 1, "nodes": -1}
@@ -44,16 +44,14 @@ def scores(instance: Instance, assignment: Assignment, objectives: tuple[str, ..
             continue
         if objective == "tasks":
             value = Fraction(len(assignment))
+        elif objective == "nodes":
+            value = Fraction(_nodes_used(instance, assignment))
         else:
             if state is None:
                 state = State(instance)
                 state.apply(assignment)
-            if objective == "fragmentation":
-                value = fragmentation(instance, state)
-            elif objective == "whole_nodes":
-                value = Fraction(int(whole_nodes(instance, state).sum()))
-            else:
-                value = Fraction(_nodes_used(instance, assignment))
+            measure = fragmentation if objective == "fragmentation" else _whole
+            value = measure(instance, state)
         found.append(Score(objective, None, value))
     return tuple(found)
 
@@ -65,21 +63,24 @@ def better(a: tuple[Score, ...], b: tuple[Score, ...]) -> bool:
 
 def _values(instance: Instance, assignment: Assignment) -> list[Score]:
     totals = dict.fromkeys(instance.priorities, 0)
-    classes = instance.job_class[assignment.job]
-    for number, job_class in enumerate(instance.job_classes):
-        mine = assignment.leaf[classes == number]
-        counts = np.bincount(mine, minlength=len(job_class.leaves))
-        totals[job_class.priority] += sum(int(c) * leaf.value for c, leaf in zip(counts, job_class.leaves, strict=True))
+    worth = [(job_class.priority, leaf.value) for job_class in instance.job_classes for leaf in job_class.leaves]
+    lengths = np.array([len(job_class.leaves) for job_class in instance.job_classes], dtype=np.int64)
+    first = np.cumsum(lengths) - lengths
+    placed = np.bincount(first[instance.job_class[assignment.job]] + assignment.leaf, minlength=len(worth))
+    for count, (priority, value) in zip(placed.tolist(), worth, strict=True):
+        totals[priority] += count * value
     return [Score("value", priority, total * instance.value_unit) for priority, total in totals.items()]
 
 
 def _nodes_used(instance: Instance, assignment: Assignment) -> int:
-    used = np.zeros(instance.nodes, dtype=np.bool_)
-    for node_class in instance.classes:
-        if node_class.in_use:
-            used[node_class.nodes] = True
+    in_use = np.array([node_class.in_use for node_class in instance.classes], dtype=np.bool_)
+    used = in_use[instance.node_class]
     used[assignment.node] = True
     return int(used.sum())
+
+
+def _whole(instance: Instance, state: State) -> Fraction:
+    return Fraction(int(whole_nodes(instance, state).sum()))
 
 
 def whole_nodes(instance: Instance, state: State) -> np.ndarray:
@@ -115,16 +116,40 @@ def fragmentation(instance: Instance, state: State) -> Fraction:
         return Fraction(0)
     healthy = np.array([kind.healthy for kind in instance.card_kinds] + [False])[state.kind]
     idle = np.where(healthy, state.units, 0)
-    everywhere = np.arange(instance.nodes)
-    amount = 0
+    nodes, alike = _states(instance, state, idle)
+    idle = idle[nodes]
+    lost = idle.sum(axis=1)
+    of_class, free = instance.node_class[nodes], state.free[nodes]
+    amount = total * int((lost * alike).sum())
     for shape in np.flatnonzero(wanted):
         task = instance.shapes[shape]
-        lost = idle.sum(axis=1)
         if task.gpus:
-            runs = instance.admits_node[shape][instance.node_class]
-            runs = runs & (state.free >= state.demand[shape]).all(axis=1)
-            usable = state.usable(int(shape), everywhere)
-            runs &= usable.sum(axis=1) >= task.gpus
-            lost = np.where(runs, np.where(usable, 0, idle).sum(axis=1), lost)
-        amount += int(lost.sum()) * int(wanted[shape])
+            usable = state.usable(int(shape), nodes)
+            runs = usable.sum(axis=1) >= task.gpus
+            runs &= instance.admits_node[shape][of_class] & (free >= state.demand[shape]).all(axis=1)
+            amount -= int((np.where(usable, idle, 0).sum(axis=1) * alike)[runs].sum()) * int(wanted[shape])
     return Fraction(amount * 1000, total * instance.card_units)
+
+
+def _states(instance: Instance, state: State, idle: Ints) -> tuple[Ints, Ints]:
+    """Return nodes with idle cards, one for each state that some are in, and how many are in it.
+
+    A state is what is free of the node and of its idle cards, in any order, and which shapes the node admits.
+    """
+    nodes = np.flatnonzero((idle > 0).any(axis=1))
+    cards = np.stack([state.kind[nodes], state.units[nodes], state.memory[nodes]], axis=-1)
+    cards[idle[nodes] <= 0] = -1
+    sort = _numbered(cards.reshape(-1, 3)).reshape(cards.shape[:2])
+    sort.sort(axis=1)
+    admits = _numbered(np.packbits(instance.admits_node, axis=0).T)[instance.node_class[nodes]]
+    number = _numbered(np.column_stack([admits, state.free[nodes], sort]))
+    _, first, count = np.unique(number, return_index=True, return_counts=True)
+    return nodes[first], count
+
+
+def _numbered(rows: np.ndarray) -> Ints:
+    """Return a number for each row, equal where the rows are."""
+    text, wide = np.ascontiguousarray(rows).tobytes(), rows.itemsize * rows.shape[1]
+    known: dict[bytes, int] = {}
+    number = [known.setdefault(text[at : at + wide], len(known)) for at in range(0, wide * len(rows), wide or 1)]
+    return np.array(number, dtype=np.int64)

@@ -7,10 +7,11 @@ all that is in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from operator import attrgetter
+from functools import cache, partial
+from itertools import chain
+from operator import attrgetter, is_not, ne
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -169,13 +170,14 @@ def refuse_unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapsh
     _refuse_names(without)
     spec = _spec(Snapshot)
     uses: dict[str, _Use] = {}
-    _look(snapshot, spec, (), frozenset(without), uses)
+    if not _nothing_refused([snapshot], spec):
+        _look(snapshot, spec, (), frozenset(without), uses)
     if uses:
         order = list(RULES)
         raise UnhonouredError([_problem(path, uses[path]) for path in sorted(uses, key=order.index)])
     if not without:
         return snapshot
-    reduced = _reset(snapshot, spec, frozenset(without))
+    reduced = _reset(snapshot, spec, frozenset(without), {})
     if reduced is not snapshot:
         remember(reduced)
     return reduced
@@ -253,6 +255,24 @@ def _build(record: type[msgspec.Struct], prefix: str, above: dict[type, _Spec]) 
 
 # --- looking -------------------------------------------------------------------------------------------------
 
+
+def _nothing_refused(records: Collection[Any], spec: _Spec) -> bool:
+    """Return whether no record of one kind uses anything that is not honoured; a quick look at all of them at once."""
+    if any(map(partial(ne, spec.absent), map(spec.get, records))):
+        return False
+    for name, _, honoured in spec.partly:
+        if any(option not in honoured for value in set(map(attrgetter(name), records)) for _, option in _values(value)):
+            return False
+    for name, part in spec.below:
+        inside: list[Any] = list(filter(None, map(attrgetter(name), records)))
+        if inside and isinstance(inside[0], tuple):
+            # records that were read share equal lists, so that few of them are different objects
+            inside = list(chain.from_iterable(dict(zip(map(id, inside), inside, strict=True)).values()))
+        if inside and not _nothing_refused(inside, part):
+            return False
+    return True
+
+
 _Where = tuple[Any, ...]
 """Way to a value, as (way to the record it is in, name, index); made into text only where something is wrong."""
 
@@ -318,8 +338,11 @@ def _problem(path: str, use: _Use) -> Problem:
 # --- leaving out ---------------------------------------------------------------------------------------------
 
 
-def _reset(value: Record, spec: _Spec, without: frozenset[str]) -> Record:
-    """Return an equal record but for the fields `without` names; the same one where nothing changes."""
+def _reset(value: Record, spec: _Spec, without: frozenset[str], known: dict[tuple[int, int], Any]) -> Record:
+    """Return an equal record but for the fields `without` names; the same one where nothing changes.
+
+    `known` remembers lists by identity, so that what records shared they still share.
+    """
     changed: dict[str, Any] = {name: default for name, path, default in spec.refused if path in without}
     changed = {name: default for name, default in changed.items() if getattr(value, name) != default}
     for name, path, honoured in spec.partly:
@@ -328,10 +351,13 @@ def _reset(value: Record, spec: _Spec, without: frozenset[str]) -> Record:
     for name, part in spec.below:
         inside = getattr(value, name)
         if isinstance(inside, tuple):
-            items = tuple(_reset(item, part, without) for item in inside)
-            if any(new is not old for new, old in zip(items, inside, strict=True)):
-                changed[name] = items
-        elif inside is not None and (item := _reset(inside, part, without)) is not inside:
+            key = id(inside), id(part)
+            if key not in known:
+                items = tuple(_reset(item, part, without, known) for item in inside)
+                known[key] = items if any(map(is_not, items, inside)) else inside
+            if known[key] is not inside:
+                changed[name] = known[key]
+        elif inside is not None and (item := _reset(inside, part, without, known)) is not inside:
             changed[name] = item
     return msgspec.structs.replace(value, **changed) if changed else value
 

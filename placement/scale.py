@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from placement import units
 from placement.rules import DIMENSIONS
-from placement.snapshot import Snapshot, Task, TaskGroup
+from placement.snapshot import Task, TaskGroup
 
 LARGEST = 2**60
 """Sums over the cluster stay below this, so that 64-bit sums of them cannot overflow."""
 FINEST = 10**12
 """Most units to a card."""
+
+Capacity = Mapping[str, Fraction | None]
+"""What a node provides, by resource name; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +31,39 @@ class Amounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """A distinct task, what it takes, how many of it there are, and in how many groups of job entries it is."""
+
+    task: Task
+    amounts: Amounts
+    count: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scale:
-    """Units in which everything becomes a whole number."""
+    """Units in which everything becomes a whole number.
+
+    Attributes
+    ----------
+    resources : dict of str to Fraction
+    card, memory : Fraction
+    exact : bool
+        Whether every unit is the greatest common divisor of what is asked.
+    finest : Scale, optional
+        The greatest common divisors, where one was too fine for 64 bits; absent where they are the units themselves.
+    """
 
     resources: dict[str, Fraction]
     card: Fraction
     memory: Fraction
     exact: bool
+    finest: Scale | None = None
 
-
-def tasks_of(groups: Iterable[TaskGroup]) -> Iterable[Task]:
-    """Yield the task of every leaf group, in the order of the file."""
-    for group in groups:
-        if group.task is not None:
-            yield group.task
-        yield from tasks_of(group.groups)
+    @property
+    def whole(self) -> Scale:
+        """Units of which every request is a whole number, however large."""
+        return self.finest or self
 
 
 def amounts_of(task: Task) -> Amounts:
@@ -63,55 +84,86 @@ def counted(groups: Iterable[TaskGroup], copies: int = 1) -> Iterable[tuple[Task
         yield from counted(group.groups, copies * group.count)
 
 
+def round_up(value: Fraction, unit: Fraction) -> int:
+    """Return ``ceil(value / unit)``; a fraction need not be put in lowest terms for it."""
+    return -(-value.numerator * unit.denominator // (value.denominator * unit.numerator))
+
+
+def total(values: Iterable[tuple[Fraction, int]]) -> Fraction:
+    """Return the sum of values, each times a whole number.
+
+    Examples
+    --------
+    >>> total([(Fraction(1, 2), 3), (Fraction(2), 1)])
+    Fraction(7, 2)
+    """
+    numerators: dict[int, int] = defaultdict(int)
+    for value, count in values:
+        numerators[value.denominator] += value.numerator * count
+    return sum((Fraction(numerator, one) for one, numerator in numerators.items()), Fraction(0))
+
+
 def gcd(values: Iterable[Fraction]) -> Fraction:
     """Return the greatest common divisor of positive rationals; 1 when there are none."""
     numerator, denominator = 0, 1
-    for value in set(values):
-        denominator_new = math.lcm(denominator, value.denominator)
+    for value_numerator, value_denominator in {value.as_integer_ratio() for value in values}:
+        denominator_new = math.lcm(denominator, value_denominator)
         numerator = math.gcd(
-            numerator * (denominator_new // denominator), value.numerator * (denominator_new // value.denominator)
+            numerator * (denominator_new // denominator), value_numerator * (denominator_new // value_denominator)
         )
         denominator = denominator_new
     return Fraction(numerator, denominator) if numerator else Fraction(1)
 
 
-def choose_scale(snapshot: Snapshot, amounts: dict[int, Amounts]) -> Scale:
-    """Choose units that make every request whole; coarser ones only where 64 bits would overflow."""
-    exact = True
-    names = dict.fromkeys(name for amount in amounts.values() for name in amount.demand)
-    totals: dict[str, Fraction] = defaultdict(Fraction)
-    for job in snapshot.jobs:
-        for task, count in counted(job.groups, job.count):
-            for name, value in amounts[id(task)].demand.items():
-                totals[name] += value * count
-    for node in snapshot.nodes:
-        for dimension in DIMENSIONS:
-            for name, capacity in dimension.capacity(node).items():
-                if name in names and capacity is not None:
-                    totals[name] += capacity * node.count
-    resources: dict[str, Fraction] = {}
-    places = max(1, sum(node.count for node in snapshot.nodes))
-    for name in names:
-        unit = gcd(amount.demand[name] for amount in amounts.values() if amount.demand.get(name))
-        if totals[name] * places / unit > LARGEST:
-            unit = totals[name] * places / LARGEST
-            exact = False
-        resources[name] = unit
-    card = gcd([Fraction(1), *(amount.share for amount in amounts.values() if amount.share)])
-    if 1 / card > FINEST:
-        card, exact = Fraction(1, FINEST), False
-    memory = gcd(amount.memory for amount in amounts.values() if amount.memory)
-    largest = sum(
-        (amounts[id(t)].memory * c for j in snapshot.jobs for t, c in counted(j.groups, j.count)), Fraction(0)
+def choose_scale(wanted: Sequence[Wanted], capacities: Iterable[tuple[Capacity, int]]) -> Scale:
+    """Choose units that make every request whole; coarser ones only where 64 bits would overflow.
+
+    Parameters
+    ----------
+    wanted : sequence of Wanted
+    capacities : iterable of (capacity, int)
+        What nodes of each kind provide, and how many there are of the kind.
+    """
+    names = dict.fromkeys(name for item in wanted for name in item.amounts.demand)
+    kinds = list(capacities)
+    places = max(1, sum(count for _, count in kinds))
+    totals = {
+        name: total((value, item.count) for item in wanted if (value := item.amounts.demand.get(name)))
+        + total((value, count) for capacity, count in kinds if (value := capacity.get(name)))
+        for name in names
+    }
+    finest = Scale(
+        resources={name: gcd(d for item in wanted if (d := item.amounts.demand.get(name))) for name in totals},
+        card=gcd([Fraction(1), *(item.amounts.share for item in wanted if item.amounts.share)]),
+        memory=gcd(item.amounts.memory for item in wanted if item.amounts.memory),
+        exact=True,
     )
-    if largest / memory > LARGEST:
-        memory, exact = largest / LARGEST, False
-    return Scale(resources, card, memory, exact)
+    resources = {
+        name: totals[name] * places / LARGEST if totals[name] * places / unit > LARGEST else unit
+        for name, unit in finest.resources.items()
+    }
+    card = Fraction(1, FINEST) if 1 / finest.card > FINEST else finest.card
+    largest = total((item.amounts.memory, item.count) for item in wanted)
+    memory = largest / LARGEST if largest / finest.memory > LARGEST else finest.memory
+    if (resources, card, memory) == (finest.resources, finest.card, finest.memory):
+        return finest
+    return Scale(resources, card, memory, exact=False, finest=finest)
 
 
-def total_memory(snapshot: Snapshot, amounts: dict[int, Amounts], scale: Scale) -> int:
+def total_memory(wanted: Sequence[Wanted], scale: Scale) -> int:
     """Return all device memory asked for and one task more of each kind, in the scale's unit; no card can need more."""
-    total = sum(
-        (amounts[id(t)].memory * (c + 1) for j in snapshot.jobs for t, c in counted(j.groups, j.count)), Fraction(0)
-    )
-    return math.ceil(total / scale.memory)
+    return round_up(total((item.amounts.memory, item.count + item.entries) for item in wanted), scale.memory)
+
+
+def total_demand(wanted: Sequence[Wanted], scale: Scale) -> dict[str, int]:
+    """Return what stands for "no limit" of each resource and of card units (``"gpus"``): more than all tasks ask for.
+
+    One more task of each kind is counted than is wanted: fragmentation asks what would fit on top of a plan.
+    """
+    demand: dict[str, int] = defaultdict(int)
+    for item in wanted:
+        number = item.count + item.entries
+        for name, value in item.amounts.demand.items():
+            demand[name] += round_up(value, scale.resources[name]) * number
+        demand["gpus"] += round_up(item.amounts.share, scale.card) * item.task.gpus * number
+    return demand

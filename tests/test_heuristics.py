@@ -14,7 +14,7 @@ from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.heuristics import HEURISTICS
 from placement.heuristics.fgd import Fgd
-from placement.heuristics.pool import Pool
+from placement.heuristics.nodes import Nodes
 from placement.instance import Assignment, Instance
 from placement.plan import Provenance
 from placement.planning import name_tasks, plan_of
@@ -149,10 +149,9 @@ def test_fgd_fills_what_others_cannot_use() -> None:
 def test_fgd_scores_are_whole_numbers() -> None:
     # 100 / (1 + exp(-0.25)) = 56.2 and 100 / (1 + exp(0.25)) = 43.8
     instance = compile_snapshot(half_used())
-    pool = Pool(instance, np.arange(2))
-    rule = Fgd(pool, np.random.default_rng(0))
+    rule = Fgd(Nodes(instance, np.arange(2)), np.random.default_rng(0))
     share = instance.job_classes[instance.job_class[0]].leaves[0].shape
-    assert rule.scores(share, pool.slot_of).tolist() == [43, 56]
+    assert rule.scores(share, np.arange(2)).tolist() == [43, 56]
 
 
 def test_fgd_counts_tasks_without_cards_as_unable_to_use_any() -> None:

@@ -8,7 +8,7 @@ from bad_snapshots import GOOD
 
 from placement import rules
 from placement.errors import UnhonouredError, UsageError
-from placement.honoured import ONLY, RULES, refuse_unhonoured, removable
+from placement.honoured import ONLY, RULES, _reset, _spec, refuse_unhonoured, removable
 from placement.snapshot import (
     OBJECTIVES,
     Gpu,
@@ -176,3 +176,12 @@ def test_what_cannot_be_left_out(name: str, phrase: str) -> None:
         refuse_unhonoured(Snapshot(), [name])
     assert phrase in str(caught.value)
     assert "possible are nodes.cgroup" in str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted(set(removable()) - {"nodes.gpus.sharing"}))
+def test_each_refused_field_is_found_where_it_is_alone(path: str) -> None:
+    """The quick look over all records must find by itself whatever the table refuses."""
+    others = frozenset(removable()) - {path}
+    with pytest.raises(UnhonouredError) as caught:
+        refuse_unhonoured(_reset(EVERYTHING, _spec(Snapshot), others, {}))
+    assert [problem.remedy.rpartition(" ")[2] for problem in caught.value.problems] == [path]

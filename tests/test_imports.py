@@ -21,7 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.snapshot": {"errors", "units", "collector", "honoured"},
     "placement.honoured": {"errors", "units", "snapshot"},
     "placement.plan": {"errors", "units", "snapshot"},
-    "placement.check": {"errors", "units", "snapshot", "plan", "honoured"},
+    "placement.check": {"errors", "units", "collector", "snapshot", "plan", "honoured"},
     "placement.rules": {"errors", "units", "snapshot"},
     "placement.gang": set(),
     "placement.instance": {"gang", "snapshot"},
@@ -33,6 +33,9 @@ ABOVE = {
     "placement.exact": {"engine", "planning", "heuristics", "report", "commands", "cli", "formats", "check"},
     "placement.models": {"engine", "planning", "exact", "heuristics", "report", "commands", "cli", "formats", "check"},
     "placement.formats": {"engine", "planning", "exact", "models", "heuristics", "report", "commands", "cli", "check"},
+    "placement.arguments": {"engine", "exact", "models", "report", "commands", "cli", "formats"},
+    "placement.run": {"engine", "exact", "models", "report", "commands", "cli", "formats", "check"},
+    "placement.portfolio": {"engine", "exact", "models", "report", "commands", "cli", "formats", "check"},
     "placement.engine": {"models", "report", "commands", "cli", "formats"},
     "placement.report": {"models", "commands", "cli", "formats"},
 }

@@ -1,10 +1,17 @@
 """Why jobs wait: what can never start is told from what finds no room."""
 
+from collections import Counter
+
 import numpy as np
+import pytest
+from check_cases import cards_of
+from strategies import random_tiny
 
 from placement.compile import compile as compile_snapshot
 from placement.instance import Assignment
 from placement.pending import pending
+from placement.refusals import Refusals, cards_refusal
+from placement.rules import DIMENSIONS, NODE_FILTERS
 from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 
 
@@ -88,3 +95,44 @@ def test_everything_placed_leaves_nothing_pending() -> None:
     snapshot = Snapshot(nodes=(NODE,), jobs=(job("a", Task(gpus=1)),))
     assert reasons(snapshot, Assignment.of([(0, 0, 0, 1, (2,))])) == {}
     assert np.array_equal(Assignment.empty().offset, [0])
+
+
+def first_refusal(job: Job, task: Task, node: Node) -> str:
+    """Return the first reason why one node refuses a task, rule by rule; empty if it takes it."""
+    for rule in NODE_FILTERS:
+        text = rule.refusal(rule.task_key(job, task), rule.node_key(node))
+        if text:
+            return text
+    for dimension in DIMENSIONS:
+        for name, amount in dimension.demand(task).items():
+            have = dimension.capacity(node).get(name, 0)
+            if have is not None and amount > have:
+                return f"too little {name.removeprefix('extended:')}"
+    return cards_refusal(job, task, cards_of(node)) or ""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_reasons_by_kind_are_those_of_each_node(seed: int) -> None:
+    snapshot = random_tiny(seed)
+    refusals = Refusals(snapshot.nodes, NODE_FILTERS)
+    count = np.array([node.count for node in snapshot.nodes], dtype=np.int64)
+    for job in snapshot.jobs:
+        for group in job.groups:
+            if group.task is not None:
+                causes: Counter[str] = Counter()
+                for node in snapshot.nodes:
+                    causes[first_refusal(job, group.task, node)] += node.count
+                due = "; ".join(f"{number}: {cause}" for cause, number in causes.most_common(4))
+                assert refusals.listed(job, group.task, count) == due
+                assert refusals.takes(job, group.task) == ("" in causes)
+
+
+def test_nodes_of_one_kind_are_counted_together_and_labels_that_are_asked_for_tell_them_apart() -> None:
+    # three nodes with a label of their own; the task asks for the label of one of them, and for too much memory
+    nodes = tuple(Node(name=f"n{i}", memory="1Gi", labels={"hostname": f"n{i}"}) for i in range(3))
+    task = Task(memory="2Gi", node_selector={"hostname": "n1"})
+    instance = compile_snapshot(Snapshot(nodes=nodes, jobs=(job("a", task), job("b", Task(memory="2Gi")))))
+    assert [entry.detail.partition(" (")[2] for entry in pending(instance, Assignment.empty())] == [
+        "2: label hostname=n1 is missing; 1: too little memory)",
+        "3: too little memory)",
+    ]

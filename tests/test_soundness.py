@@ -9,12 +9,13 @@ import pytest
 
 import placement as pl
 from placement.compile import compile as compile_snapshot
-from placement.engine import SOLVERS, _overall_stop, _Run
+from placement.engine import SOLVERS, _overall_stop
 from placement.evaluate import scores
 from placement.exact import run
 from placement.exact.master import resolvable
 from placement.plan import Provenance
 from placement.planning import plan_of
+from placement.run import Run
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.solver import Bound, Limits, Result, Stop
 
@@ -235,7 +236,7 @@ def test_a_start_that_the_clock_cut_short_is_not_called_reproducible() -> None:
     instance = compile_snapshot(pl.load(pl.instances.path("openb")))
     cut = SOLVERS["first-fit"].solve(instance, objectives=("value",), limits=Limits(deadline=0.0))
     assert cut.stop is Stop.TIME
-    call = _Run(instance, ("value",), Limits(), seed=0, listener=None, began=0.0)
+    call = Run(instance, ("value",), Limits(), seed=0, listener=None, began=0.0)
     call.add("first-fit", cut)
     call.add("exact", Result(cut.assignment, Stop.WORK))
     assert _overall_stop(call) is Stop.TIME

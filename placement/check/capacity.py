@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from placement.check.amounts import BYTES
 from placement.check.case import Case
+from placement.check.exact import Bools
 from placement.check.facts import Facts
+from placement.check.load import Load, Taken
 from placement.check.violation import Violation, decimal, show, size
 
 RULE = "capacity"
@@ -17,17 +22,39 @@ RULE = "capacity"
 
 def judge(case: Case) -> Iterator[Violation]:
     """Yield every resource of a node that new tasks overfill."""
-    for node in case.load.nodes.values():
-        for resource in node.new.demand:
-            capacity = node.fact.capacity.get(resource, 0)
-            if capacity is not None and node.demand(resource) > capacity:
-                running = node.running.demand.get(resource, 0)
-                taken, before, allowed = (
-                    amount(case.facts, resource, number) for number in (node.demand(resource), running, capacity)
-                )
-                already = f" ({before} of it by running work)" if running else ""
-                what = f"{show(node.name)}: {label(resource)} adds up to {taken}{already}, at most {allowed}"
-                yield Violation(RULE, f"nodes[{node.fact.spec}]", what)
+    load = case.load
+    over = {
+        resource: exceeds(load, resource, load.demand(resource)) & (load.new.demand[resource] > 0)
+        for resource in load.resources
+    }
+    for node, resource in in_order(load, load.new, over):
+        running, new = (int(part.demand[resource][node]) for part in (load.running, load.new))
+        kind = case.facts.kinds[int(load.kind[node])]
+        taken, before, allowed = (
+            amount(case.facts, resource, number)
+            for number in (running + new, running, kind.capacity.get(resource, 0) or 0)
+        )
+        already = f" ({before} of it by running work)" if running else ""
+        what = f"{show(load.name(node))}: {label(resource)} adds up to {taken}{already}, at most {allowed}"
+        yield Violation(RULE, f"nodes[{load.spec[node]}]", what)
+
+
+def exceeds(load: Load, resource: str, taken: np.ndarray) -> Bools:
+    """Return on which nodes more is taken of a resource than there is."""
+    capacity, limited = load.capacity(resource)
+    return np.asarray((taken > capacity[load.kind]) & limited[load.kind], dtype=np.bool_)
+
+
+def in_order(load: Load, taken: Taken, over: dict[str, Bools]) -> list[tuple[int, str]]:
+    """Return nodes and their overfilled resources; those of a node as its tasks first name them."""
+    found = []
+    for resource, nodes in over.items():
+        if nodes.any():
+            first = load.first_named(taken, resource)
+            for node in np.flatnonzero(nodes).tolist():
+                leaf = load.facts.leaves[int(taken.uses.leaf[first[node]])]
+                found.append((node, int(first[node]), list(leaf.shape.demand).index(resource), resource))
+    return [(node, resource) for node, _, _, resource in sorted(found)]
 
 
 def label(resource: str) -> str:
@@ -38,4 +65,4 @@ def label(resource: str) -> str:
 def amount(facts: Facts, resource: str, number: int) -> str:
     """Return an amount of a resource as text."""
     value = facts.base(resource, number)
-    return size(value) if facts.is_bytes(resource) else decimal(value)
+    return size(value) if resource in BYTES else decimal(value)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cached_property
 
+import numpy as np
+
+from placement.check.exact import Ints
 from placement.check.facts import Facts
 from placement.check.filters import Filters
 from placement.check.identity import resolve
-from placement.check.load import Load, Row
+from placement.check.load import Load
+from placement.check.names import name_of
+from placement.check.uses import Rows
 from placement.check.violation import Violation
 from placement.plan import Plan, Tasks
 
@@ -20,29 +25,43 @@ class Placed:
     Attributes
     ----------
     facts : Facts
-    rows : list of Row
+    rows : Rows
     load : Load
     filters : Filters
-    by_job : dict of str to list of Row
-        Rows by the name of their job.
     measured : dict of str to Fraction
         Objectives worked out so far; see `placement.check.objectives.measure`.
     """
 
-    def __init__(self, facts: Facts, rows: list[Row]) -> None:
+    def __init__(self, facts: Facts, rows: Rows) -> None:
         self.facts = facts
         self.rows = rows
-        self.load = Load(facts, rows)
-        self.filters = Filters()
+        self.load = Load(facts, facts.running, rows)
+        self.filters = Filters(facts)
         self.measured: dict[str, Fraction] = {}
-        self.by_job: dict[str, list[Row]] = defaultdict(list)
-        for row in rows:
-            self.by_job[row.name].append(row)
 
     @classmethod
     def of(cls, facts: Facts, tasks: Tasks) -> Placed:
         """Return the placed tasks of a plan, without the rows that break the identity rule."""
         return cls(facts, resolve(facts, tasks)[0])
+
+    @cached_property
+    def started(self) -> tuple[Ints, Ints]:
+        """Numbers of the jobs with a placed task, ascending, and how many tasks of each are placed."""
+        jobs, counts = np.unique(self.job, return_counts=True)
+        return jobs, counts.astype(np.int64)
+
+    @cached_property
+    def job(self) -> Ints:
+        """Number of each task's job, where the jobs of all entries are numbered in order."""
+        return self.facts.job_names.first[self.rows.job] + self.rows.job_copy
+
+    def node_name(self, row: int) -> str:
+        """Return the name of a task's node."""
+        return name_of(self.facts.snapshot.nodes[int(self.rows.spec[row])], int(self.rows.copy[row]))
+
+    def job_name(self, row: int) -> str:
+        """Return the name of a task's job."""
+        return name_of(self.facts.snapshot.jobs[int(self.rows.job[row])], int(self.rows.job_copy[row]))
 
 
 class Case(Placed):

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from placement.check.amounts import GPU_MEMORY
 from placement.check.capacity import amount
 from placement.check.case import Case
-from placement.check.facts import GPU_MEMORY
+from placement.check.exact import Bools, whole
+from placement.check.load import Load
 from placement.check.violation import Violation, show
 
 RULE = "device_memory"
@@ -17,14 +21,21 @@ RULE = "device_memory"
 
 def judge(case: Case) -> Iterator[Violation]:
     """Yield every card whose memory new tasks overfill."""
-    for node in case.load.nodes.values():
-        for device, new in sorted(node.new.memory.items()):
-            memory = node.card(device).memory
-            if new and memory is not None and node.memory(device) > memory:
-                running = node.running.memory.get(device, 0)
-                taken, before, allowed = (
-                    amount(case.facts, GPU_MEMORY, number) for number in (node.memory(device), running, memory)
-                )
-                already = f" ({before} of it by running work)" if running else ""
-                what = f"{show(node.name)} gpu {device}: tasks need {taken} of memory{already}, at most {allowed}"
-                yield Violation(RULE, node.where(device), what)
+    load = case.load
+    for card in np.flatnonzero(exceeds(load, load.memory) & (load.new.memory > 0)).tolist():
+        name, device, path, fact = load.where(card)
+        running, new = int(load.running.memory[card]), int(load.new.memory[card])
+        taken, before, allowed = (
+            amount(case.facts, GPU_MEMORY, number) for number in (running + new, running, fact.memory or 0)
+        )
+        already = f" ({before} of it by running work)" if running else ""
+        what = f"{show(name)} gpu {device}: tasks need {taken} of memory{already}, at most {allowed}"
+        yield Violation(RULE, path, what)
+
+
+def exceeds(load: Load, taken: np.ndarray) -> Bools:
+    """Return of which cards more memory is needed than there is."""
+    cards = load.facts.cards
+    memory = whole([card.memory or 0 for card in cards], 1)
+    limited = np.array([card.memory is not None for card in cards], dtype=np.bool_)
+    return np.asarray((taken > memory[load.card]) & limited[load.card], dtype=np.bool_)

@@ -1,161 +1,29 @@
 """What the snapshot says, in whole numbers, for the judge alone; it shares no code with `placement.compile`.
 
 Each resource is counted in the largest unit in which every amount of it in the snapshot is whole, so nothing is
-ever rounded: Python's integers have no largest value. Entries with a ``count`` are never written out; names are
-looked up instead.
+ever rounded. Entries with a ``count`` are never written out, and entries that say the same are looked at once.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
+from typing import TypeVar
+
+import msgspec
+import numpy as np
 
 from placement import units
-from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup
-
-GPUS = "gpus"
-"""The resource that shares of cards are counted in."""
-GPU_MEMORY = "gpu_memory"
-_BYTES = ("memory", GPU_MEMORY)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
-    """What tasks that no node can tell apart ask for; compared by identity.
-
-    Attributes
-    ----------
-    job, task : Job, Task
-        One of the jobs and its task, for the filters.
-    gpus : int
-        Distinct cards.
-    share, memory : int
-        Taken of each card.
-    demand : dict of str to int
-        Taken of the node, by resource; only what is more than 0.
-    card_key : hashable
-        Equal where share, memory and card filters are.
-    """
-
-    job: Job
-    task: Task
-    gpus: int
-    share: int
-    memory: int
-    demand: dict[str, int]
-    card_key: Hashable
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A group of tasks: `count` in each of `copies` copies of what is above it.
-
-    Attributes
-    ----------
-    path : str
-        Names from the top group down, joined by ``/``.
-    group : TaskGroup
-    shape : Shape
-    copies : int
-    worth : Fraction
-        Of one started task.
-    """
-
-    path: str
-    group: TaskGroup
-    shape: Shape
-    copies: int
-    worth: Fraction
-
-    @property
-    def wanted(self) -> int:
-        """Tasks that one whole job wants of it."""
-        return self.group.count * self.copies
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JobFact:
-    """A job entry of the snapshot and its leaves by path."""
-
-    spec: int
-    job: Job
-    leaves: dict[str, Leaf]
-
-    @property
-    def wanted(self) -> int:
-        """Tasks that one job wants."""
-        return sum(leaf.wanted for leaf in self.leaves.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A card: its entry in the node, a number shared by equal entries, and its memory (None: no limit)."""
-
-    entry: int
-    kind: int
-    gpu: Gpu
-    memory: int | None
-
-    @property
-    def healthy(self) -> bool:
-        """Whether the card takes new work."""
-        return self.gpu.health == "healthy"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeFact:
-    """A node entry of the snapshot.
-
-    Attributes
-    ----------
-    spec : int
-        Index of the entry.
-    node : Node
-    capacity : dict of str to (int or None)
-        None is no limit; a resource that is not named is not there.
-    cards : tuple of Card
-        By device index.
-    limits : tuple of int
-        Indices of the snapshot's limits whose domain the node is in.
-    """
-
-    spec: int
-    node: Node
-    capacity: dict[str, int | None]
-    cards: tuple[Card, ...]
-    limits: tuple[int, ...]
-
-
-class Names:
-    """Looks up the names that entries with a ``count`` stand for."""
-
-    def __init__(self, entries: Iterable[Node | Job]) -> None:
-        self._single: dict[str, int] = {}
-        self._counted: dict[str, tuple[int, int]] = {}
-        self._known: dict[str, tuple[int, int] | None] = {}
-        for spec, entry in enumerate(entries):
-            if entry.count == 1:
-                self._single[entry.name] = spec
-            else:
-                self._counted[entry.name] = (spec, entry.count)
-
-    def find(self, name: str) -> tuple[int, int] | None:
-        """Return the entry and the number within it that a name stands for, or None."""
-        if name not in self._known:
-            self._known[name] = self._find(name)
-        return self._known[name]
-
-    def _find(self, name: str) -> tuple[int, int] | None:
-        if name in self._single:
-            return self._single[name], 0
-        base, _, tail = name.rpartition("-")
-        spec, count = self._counted.get(base, (0, 0))
-        # "01" and Arabic-Indic digits are no names of ours, although int() reads them
-        plain = tail.isascii() and tail.isdigit() and len(tail) < 20 and (tail == "0" or tail[0] != "0")
-        return (spec, int(tail)) if count and plain and int(tail) < count else None
+from placement.check.amounts import GPU_MEMORY, GPUS, amounts, capacity, caps
+from placement.check.exact import Bools, Ints, starts, sums
+from placement.check.kinds import Card, Gang, Leaf, NodeKind, Shape
+from placement.check.names import Names
+from placement.check.uses import Uses, running
+from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 
 
 class Facts:
@@ -167,8 +35,21 @@ class Facts:
         After the fields left out on request were taken out.
     scale : dict of str to int
         Whole numbers to one base unit (core, byte, card, item), by resource.
-    nodes : list of NodeFact
-    jobs : list of JobFact
+    kinds : list of NodeKind
+    kind : int array
+        Of each node entry.
+    shapes : list of Shape
+    leaves : list of Leaf
+    shape_of_leaf, wanted_of_leaf : int arrays
+    gangs : list of Gang
+    gang, count : int arrays
+        Of each job entry.
+    waits : bool array
+        Whether the jobs of an entry do not run yet.
+    cards : list of Card
+        Of the kinds of nodes, one after the other.
+    first_card : int array
+        Where the cards of each kind of node begin, and last where they all end.
     caps : list of dict of str to int
         What each of the snapshot's limits allows, by resource.
     node_names, job_names : Names
@@ -178,95 +59,167 @@ class Facts:
         self.snapshot = snapshot
         self.node_names = Names(snapshot.nodes)
         self.job_names = Names(snapshot.jobs)
-        self.scale: dict[str, int] = {}
-        self._measure()
-        self._shapes: dict[Hashable, Shape] = {}
-        self._kinds: dict[Gpu, int] = {}
-        self._limits: dict[Hashable, list[int]] = defaultdict(list)
-        for index, limit in enumerate(snapshot.limits):
-            domain = "cluster" if limit.level == "cluster" else (limit.level, limit.domain)
-            self._limits[domain].append(index)
-        self.caps = [self._whole(_caps(limit)) for limit in snapshot.limits]
-        self.nodes = [self._node(spec, node) for spec, node in enumerate(snapshot.nodes)]
-        self.jobs = [self._job(spec, job) for spec, job in enumerate(snapshot.jobs)]
+        self.count: Ints = np.diff(self.job_names.first)
+        self.waits: Bools = np.array([job.running is None for job in snapshot.jobs], dtype=np.bool_)
+        gangs, self.gang = _alike(snapshot.jobs, [_encode((job.groups, job.requires)) for job in snapshot.jobs])
+        asked = frozenset(
+            label for job in gangs for *_, task, _ in leaves_of(job.groups) for label in task.node_selector
+        )
+        inside = _Inside(snapshot)
+        nodes, self.kind = _alike(snapshot.nodes, [_node_key(node, asked, inside(node)) for node in snapshot.nodes])
+        self.scale = self._scale(gangs, nodes)
+        self.caps = [self._whole(caps(limit)) for limit in snapshot.limits]
+        self._card_kinds: dict[Gpu, int] = {}
+        self._looks: dict[Hashable, int] = {}
+        self.kinds = [self._kind(number, node, asked, inside(node)) for number, node in enumerate(nodes)]
+        self.cards = [card for kind in self.kinds for card in kind.cards]
+        self.first_card = starts(np.array([len(kind.cards) for kind in self.kinds], dtype=np.int64))
+        self.shapes: list[Shape] = []
+        self._known: dict[Hashable, Shape] = {}
+        self.leaves: list[Leaf] = []
+        self._first_leaf: list[int] = []
+        self.gangs = [self._gang(job) for job in gangs]
+        self.shape_of_leaf: Ints = np.array([leaf.shape.number for leaf in self.leaves], dtype=np.int64)
+        self.wanted_of_leaf: Ints = np.array([leaf.wanted for leaf in self.leaves], dtype=np.int64)
+
+    @cached_property
+    def running(self) -> Uses:
+        """What runs already."""
+        specs = np.flatnonzero(~self.waits).tolist()
+        return running(((self.snapshot.jobs[spec], self.gang_of(spec)) for spec in specs), self.node_names)
 
     def base(self, resource: str, amount: int) -> Fraction:
         """Return a whole number of a resource in base units."""
-        return Fraction(amount, self.scale.get(resource, 1))
+        return Fraction(int(amount), self.scale.get(resource, 1))
 
-    def is_bytes(self, resource: str) -> bool:
-        """Return whether a resource is counted in bytes."""
-        return resource in _BYTES
+    def gang_of(self, spec: int) -> Gang:
+        """Return the gang of a job entry."""
+        return self.gangs[int(self.gang[spec])]
 
-    def pending(self) -> Iterator[JobFact]:
-        """Yield the entries of jobs that do not run yet."""
-        return (fact for fact in self.jobs if fact.job.running is None)
+    def gang_of_leaf(self, leaf: int) -> Gang:
+        """Return the gang that a leaf is of."""
+        return self.gangs[bisect_right(self._first_leaf, leaf) - 1]
+
+    def waiting(self) -> list[int]:
+        """Return how many jobs of each gang wait."""
+        return [int(number) for number in sums(self.gang, np.where(self.waits, self.count, 0), len(self.gangs))]
+
+    def nodes_of_kind(self) -> list[int]:
+        """Return how many nodes there are of each kind."""
+        return [int(count) for count in sums(self.kind, np.diff(self.node_names.first), len(self.kinds))]
 
     # --- whole numbers ---------------------------------------------------------------------------------------
 
-    def _measure(self) -> None:
-        """Find the unit of every resource: all amounts in the snapshot, each looked at once."""
+    def _scale(self, jobs: Iterable[Job], nodes: Iterable[Node]) -> dict[str, int]:
+        """Return the unit of every resource: all amounts in the snapshot, each looked at once."""
         seen: set[tuple[str, Fraction]] = set()
-        for job in self.snapshot.jobs:
-            for _, _, task, _ in _leaves(job.groups):
-                seen.update(_amounts(task).items())
-        for node in self.snapshot.nodes:
-            seen.update((name, amount) for name, amount in _capacity(node).items() if amount is not None)
+        for job in jobs:
+            for _, _, task, _ in leaves_of(job.groups):
+                seen.update(amounts(task).items())
+        for node in nodes:
+            seen.update((name, amount) for name, amount in capacity(node).items() if amount is not None)
             seen.update((GPU_MEMORY, units.exact(gpu.memory)) for gpu in node.gpus if gpu.memory is not None)
         for limit in self.snapshot.limits:
-            seen.update(_caps(limit).items())
+            seen.update(caps(limit).items())
+        scale: dict[str, int] = {GPUS: 1}
         for resource, amount in seen:
-            self.scale[resource] = math.lcm(self.scale.get(resource, 1), amount.denominator)
-        self.scale.setdefault(GPUS, 1)
+            scale[resource] = math.lcm(scale.get(resource, 1), amount.denominator)
+        return scale
 
-    def _whole(self, amounts: dict[str, Fraction]) -> dict[str, int]:
-        return {name: int(amount * self.scale[name]) for name, amount in amounts.items()}
+    def _whole(self, exact: dict[str, Fraction]) -> dict[str, int]:
+        return {name: int(amount * self.scale[name]) for name, amount in exact.items()}
 
     # --- nodes -----------------------------------------------------------------------------------------------
 
-    def _node(self, spec: int, node: Node) -> NodeFact:
-        capacity = {
-            name: None if amount is None else int(amount * self.scale[name]) for name, amount in _capacity(node).items()
+    def _kind(self, number: int, node: Node, asked: frozenset[str], limits: tuple[int, ...]) -> NodeKind:
+        there = {
+            name: None if amount is None else int(amount * self.scale[name]) for name, amount in capacity(node).items()
         }
         cards: list[Card] = []
         for entry, gpu in enumerate(node.gpus):
             memory = None if gpu.memory is None else int(units.exact(gpu.memory) * self.scale[GPU_MEMORY])
-            cards += [Card(entry, self._kinds.setdefault(gpu, len(self._kinds)), gpu, memory)] * gpu.count
-        inside = [i for domain in node.position.items() for i in self._limits.get(domain, ())]
-        limits = sorted({*self._limits.get("cluster", ()), *inside})
-        return NodeFact(spec, node, capacity, tuple(cards), tuple(limits))
+            cards += [Card(entry, self._card_kinds.setdefault(gpu, len(self._card_kinds)), gpu, memory)] * gpu.count
+        look = (_asked(node, asked), node.taints, node.cordoned, node.driver, node.cuda)
+        return NodeKind(number, node, self._looks.setdefault(look, len(self._looks)), there, tuple(cards), limits)
 
     # --- jobs ------------------------------------------------------------------------------------------------
 
-    def _job(self, spec: int, job: Job) -> JobFact:
-        found = [(path, group, self._shape(job, task), copies) for path, group, task, copies in _leaves(job.groups)]
+    def _gang(self, job: Job) -> Gang:
+        found = [(path, group, self._shape(job, task), copies) for path, group, task, copies in leaves_of(job.groups)]
         milli = [1000 * shape.gpus * self.base(GPUS, shape.share) for _, _, shape, _ in found]
-        worths = [job.weight * amount for amount in milli]
-        if job.value is not None:
-            counts = [group.count * copies for _, group, _, copies in found]
-            total = sum((amount * count for amount, count in zip(milli, counts, strict=True)), Fraction(0))
-            # by GPU-milli; where no task has a GPU, by count
-            worths = [job.value * amount / total if total else Fraction(job.value, sum(counts)) for amount in milli]
+        counts = [group.count * copies for _, group, _, copies in found]
+        total = sum((amount * count for amount, count in zip(milli, counts, strict=True)), Fraction(0))
+        # a job's value is shared by GPU-milli; where no task has a GPU, by count
+        parts = [amount / total if total else Fraction(1, sum(counts)) for amount in milli]
         leaves = {
-            path: Leaf(path, group, shape, copies, worth)
-            for (path, group, shape, copies), worth in zip(found, worths, strict=True)
+            path: Leaf(len(self.leaves) + i, path, group, shape, copies, milli[i], parts[i])
+            for i, (path, group, shape, copies) in enumerate(found)
         }
-        return JobFact(spec, job, leaves)
+        self._first_leaf.append(len(self.leaves))
+        self.leaves += leaves.values()
+        return Gang(job, leaves, sum(counts))
 
     def _shape(self, job: Job, task: Task) -> Shape:
-        amounts = self._whole(_amounts(task))
-        share, memory = amounts.pop(GPUS, 0), amounts.pop(GPU_MEMORY, 0)
-        demand = {name: amount for name, amount in amounts.items() if amount}
+        taken = self._whole(amounts(task))
+        share, memory = taken.pop(GPUS, 0), taken.pop(GPU_MEMORY, 0)
+        demand = {name: amount for name, amount in taken.items() if amount}
         models = frozenset(task.gpu_models)
         card_key = (share, memory, models, job.requires.compute_capability) if task.gpus else None
         node_key = (tuple(task.node_selector.items()), task.tolerations, job.requires.driver, job.requires.cuda)
         key = (task.gpus, tuple(sorted(demand.items())), card_key, node_key)
-        if key not in self._shapes:
-            self._shapes[key] = Shape(job, task, task.gpus, share, memory, demand, card_key)
-        return self._shapes[key]
+        if key not in self._known:
+            shape = Shape(len(self.shapes), job, task, task.gpus, share, memory, demand, node_key, card_key)
+            self._known[key] = shape
+            self.shapes.append(shape)
+        return self._known[key]
 
 
-def _leaves(
+# --- what is alike -------------------------------------------------------------------------------------------
+
+Entry = TypeVar("Entry", Node, Job)
+
+_encode = msgspec.json.Encoder().encode
+"""JSON tells 1 from 1.0 and "1", as equality does not, and costs a tenth of a hash of nested structures."""
+
+
+def _asked(node: Node, asked: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Return a node's labels that some task names; most nodes have one of their own, which none does."""
+    return tuple((label, node.labels[label]) for label in asked if label in node.labels) if asked else ()
+
+
+def _node_key(node: Node, asked: frozenset[str], limits: tuple[int, ...]) -> Hashable:
+    amounts = (node.cpu, node.memory, node.pods, node.extended, node.gpus)
+    marks = (node.taints, node.cordoned, node.driver, node.cuda)
+    return _encode((amounts, marks)), _asked(node, asked), limits
+
+
+def _alike(entries: Sequence[Entry], keys: list[Hashable] | list[bytes]) -> tuple[list[Entry], Ints]:
+    """Return the first entry of every key, and the number of each entry's key."""
+    number = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    found = np.array([number[key] for key in keys], dtype=np.int64)
+    _, first = np.unique(found, return_index=True)
+    return [entries[place] for place in first.tolist()], found
+
+
+class _Inside:
+    """Looks up the limits whose domain a node is in."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._cluster: list[int] = []
+        self._domains: dict[Hashable, list[int]] = defaultdict(list)
+        for index, limit in enumerate(snapshot.limits):
+            where = self._cluster if limit.level == "cluster" else self._domains[limit.level, limit.domain]
+            where.append(index)
+
+    def __call__(self, node: Node) -> tuple[int, ...]:
+        """Return the indices of the limits, ascending."""
+        if not self._domains:
+            return tuple(self._cluster)
+        inside = [i for domain in node.position.items() for i in self._domains.get(domain, ())]
+        return tuple(sorted({*self._cluster, *inside}))
+
+
+def leaves_of(
     groups: tuple[TaskGroup, ...], above: str = "", copies: int = 1
 ) -> Iterator[tuple[str, TaskGroup, Task, int]]:
     """Yield the path, the group, its task and its number of copies, for every group of tasks below some groups."""
@@ -274,35 +227,7 @@ def _leaves(
         path = f"{above}{group.name}"
         if group.task is not None:
             yield path, group, group.task, copies
-        yield from _leaves(group.groups, f"{path}/", copies * group.count)
-
-
-def _amounts(task: Task) -> dict[str, Fraction]:
-    """Return what one task takes: of its node, and (under `GPUS` and `GPU_MEMORY`) of each of its cards."""
-    amounts = {"cpu": units.exact(task.cpu), "memory": units.exact(task.memory), "pods": Fraction(1)}
-    if task.gpus:
-        amounts[GPUS] = units.exact(1 if task.gpu_share is None else task.gpu_share)
-        amounts[GPU_MEMORY] = units.exact(0 if task.gpu_memory is None else task.gpu_memory)
-    for name, quantity in task.extended.items():
-        amounts[f"extended:{name}"] = units.exact(quantity)
-    return amounts
-
-
-def _capacity(node: Node) -> dict[str, Fraction | None]:
-    capacity: dict[str, Fraction | None] = {
-        "cpu": None if node.cpu is None else units.exact(node.cpu),
-        "memory": None if node.memory is None else units.exact(node.memory),
-        "pods": None if node.pods is None else Fraction(node.pods),
-    }
-    for name, quantity in node.extended.items():
-        capacity[f"extended:{name}"] = units.exact(quantity)
-    return capacity
-
-
-def _caps(limit: DomainLimit) -> dict[str, Fraction]:
-    named = {GPUS: limit.gpus, "cpu": limit.cpu, "memory": limit.memory}
-    caps = {name: units.exact(quantity) for name, quantity in named.items() if quantity is not None}
-    return caps | {f"extended:{name}": units.exact(quantity) for name, quantity in limit.extended.items()}
+        yield from leaves_of(group.groups, f"{path}/", copies * group.count)
 
 
 _last: Facts | None = None

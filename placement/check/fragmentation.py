@@ -8,109 +8,188 @@ pending jobs want (placed or not),
 :math:`F_n(m)` is what of :math:`R_n` lies on cards that a task of m cannot use; all of :math:`R_n` if m takes no
 card, or the node cannot take one more task of m. Caps on domains do not count here. Source: Weng et al., "Beware of
 Fragmentation" (ATC'23), section 3, with every resource and filter of this snapshot in "cannot".
+
+Nodes of one kind with equal idle cards and equal room are looked at once, cards that are alike too.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
+import numpy as np
+
+from placement.check.amounts import GPUS
 from placement.check.case import Placed
-from placement.check.facts import GPUS, Card, NodeFact, Shape
-from placement.check.load import NodeLoad
-
-_State = tuple[int, int, int | None]
-"""Of a card: its kind, what is idle of it, and its free memory."""
+from placement.check.exact import LARGEST, Ints, Whole, at_least_zero, numbered, starts, sums, whole
+from placement.check.facts import Facts
+from placement.check.kinds import Shape
+from placement.check.room import Rooms
 
 
 def fragmentation(placed: Placed) -> Fraction:
     """Return the fragmentation that placed tasks leave."""
-    wanted = demand(placed)
-    total = sum(wanted.values())
+    facts = placed.facts
+    wanted = demand(facts)
+    total = sum(wanted)
     if not total:
         return Fraction(0)
-    count = _Count(placed, wanted)
+    states = _states(placed)
+    if states is None:
+        return Fraction(0)
     # idle GPU weighted by the tasks that cannot use it: all idle GPU times all tasks, less what they can use
-    lost = 0
-    untouched = [fact.node.count for fact in placed.facts.nodes]
-    for node in placed.load.nodes.values():
-        untouched[node.fact.spec] -= 1
-        lost += count.lost(node)
-    for fact, number in zip(placed.facts.nodes, untouched, strict=True):
-        if number:
-            lost += number * count.lost(NodeLoad("", fact))
-    return Fraction(1000 * lost, total * placed.facts.scale[GPUS])
+    lost = total * states.total() - _used(placed, states, wanted)
+    return Fraction(1000 * lost, total * facts.scale[GPUS])
 
 
-def demand(placed: Placed) -> Counter[Shape]:
+def demand(facts: Facts) -> list[int]:
     """Return how many tasks of each shape the pending jobs want."""
-    wanted: Counter[Shape] = Counter()
-    for fact in placed.facts.pending():
-        for leaf in fact.leaves.values():
-            wanted[leaf.shape] += leaf.wanted * fact.job.count
+    wanted = [0] * len(facts.shapes)
+    for gang, jobs in zip(facts.gangs, facts.waiting(), strict=True):
+        for leaf in gang.leaves.values():
+            wanted[leaf.shape.number] += leaf.wanted * jobs
     return wanted
 
 
-class _Count:
-    """Counts what one node loses; shapes that ask the same of cards are looked at together."""
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """Idle healthy cards, one by one: the node and the card by position, what is idle, and the free memory."""
 
-    def __init__(self, placed: Placed, wanted: Counter[Shape]) -> None:
-        self._filters = placed.filters
-        self._card = placed.facts.scale[GPUS]
-        self._total = sum(wanted.values())
-        self._alike: dict[Hashable, list[tuple[Shape, int]]] = defaultdict(list)
-        for shape, number in wanted.items():
-            if shape.gpus:
-                self._alike[shape.card_key].append((shape, number))
-        self._usable: dict[tuple[Hashable, frozenset[tuple[_State, int]]], tuple[int, int]] = {}
-
-    def lost(self, node: NodeLoad) -> int:
-        """Return the idle GPU of a node times the number of wanted tasks that cannot use it."""
-        cards: Counter[_State] = Counter()
-        kinds: dict[int, Card] = {}
-        for device, card in enumerate(node.fact.cards):
-            idle = max(0, self._card - node.share(device))
-            if idle and card.healthy:
-                free = None if card.memory is None else max(0, card.memory - node.memory(device))
-                cards[card.kind, idle, free] += 1
-                kinds[card.kind] = card
-        if not cards:
-            return 0
-        lost = self._total * sum(idle * number for (_, idle, _), number in cards.items())
-        state = frozenset(cards.items())
-        room = node.room()
-        for card_key, shapes in self._alike.items():
-            key = (card_key, state)
-            if key not in self._usable:
-                self._usable[key] = self._use(shapes[0][0], cards, kinds)
-            usable, idle = self._usable[key]
-            if usable:
-                for shape, number in shapes:
-                    if shape.gpus <= usable and fits(shape, room) and not self._filters.node(shape, node.fact):
-                        lost -= idle * number
-        return lost
-
-    def _use(self, shape: Shape, cards: Counter[_State], kinds: dict[int, Card]) -> tuple[int, int]:
-        """Return how many cards a shape can use, and the idle GPU on them."""
-        usable = total = 0
-        for (kind, idle, free), number in cards.items():
-            room = idle >= shape.share and (free is None or free >= shape.memory)
-            if room and not self._filters.card(shape, kinds[kind]):
-                usable += number
-                total += idle * number
-        return usable, total
+    node: Ints
+    card: Ints
+    idle: Whole
+    memory: Whole
 
 
-def fits(shape: Shape, room: dict[str, float]) -> bool:
-    """Return whether what is left of a node's resources, cards aside, holds one more task."""
-    for resource, needed in shape.demand.items():  # noqa: SIM110 - most of the time is spent here, and all() is slower
-        if needed > room.get(resource, 0):
-            return False
-    return True
+@dataclass(frozen=True, slots=True)
+class _States:
+    """What nodes with idle cards are like, each state once.
+
+    Attributes
+    ----------
+    rooms : Rooms
+        Of all nodes.
+    node, count : int arrays
+        Of each state: the position of a node in it, and how many there are.
+    set : int array
+        Of each state: number of its set of idle cards.
+    first : int array
+        Where each set begins in `sort`, and last where they all end.
+    sort : int array
+        Of each card in the sets: what it is like, by number.
+    card, idle, memory : columns
+        Of each sort of card: a position in `Facts.cards`, what is idle of it, and its free memory.
+    """
+
+    rooms: Rooms
+    node: Ints
+    count: Ints
+    set: Ints
+    first: Ints
+    sort: Ints
+    card: Ints
+    idle: Whole
+    memory: Whole
+
+    def total(self) -> int:
+        """Return all idle GPU."""
+        return int((np.add.reduceat(self.idle[self.sort], self.first[:-1])[self.set] * self.count).sum())
 
 
-def whole(fact: NodeFact, node: NodeLoad | None = None) -> bool:
-    """Return whether a node has healthy cards and all of them are wholly free."""
-    healthy = [device for device, card in enumerate(fact.cards) if card.healthy]
-    return bool(healthy) and (node is None or not any(node.share(device) for device in healthy))
+def _states(placed: Placed) -> _States | None:
+    """Return the states of the nodes with tasks, one by one, and of those without, kind by kind; None for no state."""
+    facts, load = placed.facts, placed.load
+    kinds = np.arange(len(facts.kinds), dtype=np.int64)
+    kind = np.concatenate([load.kind, kinds])
+    free = np.array(facts.nodes_of_kind(), dtype=np.int64) - np.bincount(load.kind, minlength=len(kinds))
+    number = np.concatenate([np.ones(len(load), dtype=np.int64), free])
+    none = np.zeros(len(kinds), dtype=np.int64)
+    rooms = Rooms(facts, kind, {name: np.concatenate([load.demand(name), none]) for name in load.resources})
+    cards = _idle(placed, number)
+    if not len(cards.node):
+        return None
+    sort, example = numbered([_kinds_of_cards(facts)[cards.card], cards.idle, cards.memory])
+    order = np.lexsort((sort, cards.node))
+    nodes, begin = np.unique(cards.node[order], return_index=True)
+    sets, first, members = _sets(sort[order], starts(np.diff(np.append(begin, len(order)))))
+    state, node = numbered([sets, kind[nodes], *(column[nodes] for column in rooms.columns())])
+    return _States(
+        rooms=rooms,
+        node=nodes[node],
+        count=sums(state, number[nodes], len(node)),
+        set=sets[node],
+        first=first,
+        sort=members,
+        card=cards.card[example],
+        idle=cards.idle[example],
+        memory=cards.memory[example],
+    )
+
+
+def _idle(placed: Placed, number: Ints) -> _Idle:
+    """Return the idle healthy cards of nodes with tasks, then of one node of each kind without, if `number` has any."""
+    facts, load = placed.facts, placed.load
+    one, every = facts.scale[GPUS], np.arange(len(facts.cards), dtype=np.int64)
+    kind = np.repeat(np.arange(len(facts.kinds), dtype=np.int64), np.diff(facts.first_card))
+    unused = np.zeros(len(every), dtype=np.int64)
+    card, node = np.concatenate([load.card, every]), np.concatenate([load.card_node, len(load) + kind])
+    idle = at_least_zero(one - np.concatenate([load.share, unused + whole([0], 1, one)]))
+    if (
+        one * sum(len(kind.cards) * nodes for kind, nodes in zip(facts.kinds, facts.nodes_of_kind(), strict=True))
+        >= LARGEST
+    ):
+        idle = idle.astype(object)
+    most = max(shape.memory for shape in facts.shapes)
+    stated = whole([most if fact.memory is None else fact.memory for fact in facts.cards], 1)[card]
+    limited = np.array([fact.memory is not None for fact in facts.cards], dtype=np.bool_)[card]
+    left = at_least_zero(stated - np.concatenate([load.memory, unused]))
+    # more than the most that a task asks for is as good as that
+    memory = np.minimum(np.where(limited, left, stated), whole([most], 1))
+    healthy = np.array([fact.healthy for fact in facts.cards], dtype=np.bool_)[card]
+    rows = np.flatnonzero(healthy & np.asarray(idle > 0, dtype=np.bool_) & (number[node] > 0))
+    return _Idle(node[rows], card[rows], idle[rows], memory[rows])
+
+
+def _kinds_of_cards(facts: Facts) -> Ints:
+    return np.array([fact.kind for fact in facts.cards], dtype=np.int64)
+
+
+def _sets(sort: Ints, first: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the number of each stretch of sorts, equal where they are; where each begins, and the sorts, once each."""
+    text, ends = sort.tobytes(), (first * sort.itemsize).tolist()
+    known: dict[bytes, int] = {}
+    number = [known.setdefault(text[a:b], len(known)) for a, b in pairwise(ends)]
+    lengths = np.array([len(key) // sort.itemsize for key in known], dtype=np.int64)
+    return np.array(number, dtype=np.int64), starts(lengths), np.frombuffer(b"".join(known), dtype=sort.dtype)
+
+
+def _used(placed: Placed, states: _States, wanted: list[int]) -> int:
+    """Return the idle GPU that wanted tasks can use, added up over all of them."""
+    alike: dict[Hashable, list[Shape]] = defaultdict(list)
+    for shape in placed.facts.shapes:
+        if shape.gpus and wanted[shape.number]:
+            alike[shape.card_key].append(shape)
+    kind = states.rooms.kind[states.node]
+    used = 0
+    for shapes in alike.values():
+        usable, idle = _cards_for(placed, states, shapes[0])
+        some = np.flatnonzero(usable[states.set])
+        usable, weight = usable[states.set[some]], idle[states.set[some]] * states.count[some]
+        for shape in shapes:
+            runs = usable >= shape.gpus
+            runs &= placed.filters.admits_nodes(shape, kind[some])
+            runs &= states.rooms.hold(shape, states.node[some])
+            used += wanted[shape.number] * int(weight[runs].sum())
+    return used
+
+
+def _cards_for(placed: Placed, states: _States, shape: Shape) -> tuple[Ints, Whole]:
+    """Return how many cards of each set a shape can use, and the idle GPU on them."""
+    good = placed.filters.admits_cards(shape, states.card)
+    good &= np.asarray((states.idle >= shape.share) & (states.memory >= shape.memory), dtype=np.bool_)
+    begin = states.first[:-1]
+    usable = np.add.reduceat(good[states.sort].astype(np.int64), begin)
+    return usable, np.add.reduceat(np.where(good, states.idle, 0)[states.sort], begin)

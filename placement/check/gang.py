@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from placement.check.case import Case
-from placement.check.load import Row
+from placement.check.facts import Facts
 from placement.check.violation import Violation, integer, many, show
 from placement.snapshot import TaskGroup
 
@@ -31,17 +33,49 @@ class _Copies:
 
 def judge(case: Case) -> Iterator[Violation]:
     """Yield every group with some of its tasks but less than its minimum, and every job that lacks a group."""
-    for name, rows in case.by_job.items():
-        job = rows[0].job
-        for path, what in _job(job.job.groups, rows):
-            yield Violation(RULE, f"jobs[{job.spec}]{path}", f"job {show(name)}: {what}")
+    for row, wrong in _broken(case):
+        for path, what in wrong:
+            yield Violation(RULE, f"jobs[{case.rows.job[row]}]{path}", f"job {show(case.job_name(row))}: {what}")
 
 
-def _job(groups: tuple[TaskGroup, ...], rows: list[Row]) -> list[tuple[str, str]]:
-    placed = Counter((row.leaf.path, row.index // row.leaf.group.count) for row in rows)
+def _broken(case: Case) -> list[tuple[int, list[tuple[str, str]]]]:
+    """Return the jobs that break the rule by their first row, and what is wrong with each.
+
+    Jobs of one gang with the same number of tasks in the same copies are judged once.
+    """
+    rows, facts = case.rows, case.facts
+    if not len(rows):
+        return []
+    copy = rows.index // np.array([leaf.group.count for leaf in facts.leaves], dtype=np.int64)[rows.leaf]
+    order = np.lexsort((copy, rows.leaf, case.job))
+    columns = np.stack([case.job[order], rows.leaf[order], copy[order]])
+    part = np.concatenate([np.ones(1, dtype=np.bool_), (columns[:, 1:] != columns[:, :-1]).any(axis=0)])
+    begin = np.flatnonzero(part)
+    placed = np.column_stack([columns[1:, begin].T, np.diff(np.append(begin, len(rows)))])
+    job = columns[0, begin]
+    ends = np.append(np.flatnonzero(job[1:] != job[:-1]) + 1, len(job)).tolist()
+    found = []
+    known: dict[bytes, list[tuple[str, str]]] = {}
+    first = 0
+    text, wide = placed.tobytes(), placed.itemsize * placed.shape[1]
+    for end in ends:
+        key = text[first * wide : end * wide]  # leaves are numbered through all gangs, so they name the gang too
+        wrong = known.get(key)
+        if wrong is None:
+            known[key] = wrong = _job(facts, placed[first:end].tolist())
+        if wrong:
+            rows_of_job = order[begin[first] : begin[end] if end < len(begin) else len(rows)]
+            found.append((int(rows_of_job.min()), wrong))
+        first = end
+    return sorted(found)
+
+
+def _job(facts: Facts, placed: list[list[int]]) -> list[tuple[str, str]]:
+    """Return what is wrong with a job of which (leaf, copy, tasks) are placed."""
     by_leaf: dict[str, Counter[int]] = {}
-    for (path, copy), tasks in placed.items():
-        by_leaf.setdefault(path, Counter())[copy] = tasks
+    for leaf, copy, tasks in placed:
+        by_leaf.setdefault(facts.leaves[leaf].path, Counter())[copy] = tasks
+    groups = facts.gang_of_leaf(placed[0][0]).job.groups
     found: list[tuple[str, str]] = []
     parts = [(group, _group(group, group.name, f".groups[{i}]", by_leaf, found)) for i, group in enumerate(groups)]
     for number, (group, part) in enumerate(parts):

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from placement.check.facts import Facts, JobFact, Leaf, NodeFact
-from placement.check.load import Row
+import numpy as np
+
+from placement.check.exact import Bools, Ints, numbers
+from placement.check.facts import Facts
+from placement.check.kinds import Gang, Leaf, NodeKind
+from placement.check.uses import Rows, flat, only
 from placement.check.violation import Violation, integer, many, show
 from placement.plan import Tasks
 
@@ -27,7 +32,7 @@ def columns(tasks: Tasks) -> Violation | None:
     return Violation(RULE, "tasks", f"the columns differ in length ({listed}), they must be equal")
 
 
-def resolve(facts: Facts, tasks: Tasks) -> tuple[list[Row], list[Violation]]:
+def resolve(facts: Facts, tasks: Tasks) -> tuple[Rows, list[Violation]]:
     """Look up every row.
 
     Parameters
@@ -38,65 +43,136 @@ def resolve(facts: Facts, tasks: Tasks) -> tuple[list[Row], list[Violation]]:
 
     Returns
     -------
-    rows : list of Row
+    rows : Rows
         Rows of which job, group, index and node are known, without second mentions of a task; of their cards, those
         that the node has. The other rules judge these.
     violations : list of Violation
     """
-    rows: list[Row] = []
-    found: list[Violation] = []
-    first: dict[tuple[str, str, int], int] = {}
-    for number, (name, group, index, node_name, gpus) in enumerate(tasks):
-        path = f"tasks[{number}]"
-        place = facts.job_names.find(name)
-        if place is None:
-            found.append(
-                Violation(RULE, path, f"no job is named {show(name)}, only jobs of the snapshot can be placed")
-            )
-            continue
-        job = facts.jobs[place[0]]
-        if job.job.running is not None:
-            found.append(Violation(RULE, path, f"job {show(name)} runs already, only pending jobs can be placed"))
-            continue
-        leaf = job.leaves.get(group)
-        node = facts.node_names.find(node_name)
-        wrong = _wrong_names(name, job, group, index, node_name, node is not None)
-        if wrong or leaf is None or node is None:
-            found += [Violation(RULE, path, what) for what in wrong]
-            continue
-        earlier = first.setdefault((name, group, index), number)
-        if earlier != number:
-            task = f"{show(name)} {show(group)} {integer(index)}"
-            found.append(Violation(RULE, path, f"task {task} is placed by tasks[{earlier}] already, once is allowed"))
-            continue
-        fact = facts.nodes[node[0]]
-        found += [Violation(RULE, path, what) for what in _wrong_cards(leaf, fact, node_name, gpus)]
-        devices = tuple(dict.fromkeys(device for device in gpus if 0 <= device < len(fact.cards)))
-        rows.append(Row(number, name, job, place[1], leaf, index, fact, node_name, devices))
+    job, job_copy = facts.job_names.find_all(tasks.job)
+    spec, copy = facts.node_names.find_all(tasks.node)
+    index = numbers(tasks.index)
+    leaf = _leaves(facts, job, tasks.group)
+    named = (leaf >= 0) & (spec >= 0) & (index >= 0)
+    named[named] &= index[named] < facts.wanted_of_leaf[leaf[named]]
+    earlier = _earlier(np.where(named, facts.job_names.first[job] + job_copy, -1), leaf, index, named)
+    fine = named & (earlier == np.arange(len(named)))
+    device, row = flat(tasks.gpus)
+    there = _there(facts, spec, device, row, fine)
+    listed, right = (np.bincount(rows, minlength=len(leaf)) for rows in (row, row[there]))
+    wrong = fine & ((right < listed) | (listed != _gpus(facts)[leaf]))
+    words = _Words(facts, tasks, job, spec, earlier)
+    found = [violation for number in np.flatnonzero(~fine | wrong).tolist() for violation in words.of(number)]
+    kept_row, kept = only(row[there], fine)
+    rows = Rows(
+        leaf=leaf[fine],
+        spec=spec[fine],
+        copy=copy[fine],
+        device=device[there][kept],
+        row=kept_row,
+        number=np.flatnonzero(fine),
+        job=job[fine],
+        job_copy=job_copy[fine],
+        index=index[fine],
+    )
     return rows, found
 
 
-def _wrong_names(name: str, job: JobFact, group: str, index: int, node: str, node_known: bool) -> list[str]:
-    found = []
-    leaf = job.leaves.get(group)
+def _leaves(facts: Facts, job: Ints, groups: list[str]) -> Ints:
+    """Return the leaf that each row names; -1 where its job does not wait or has no such group."""
+    known = {
+        (number, path): leaf.number for number, gang in enumerate(facts.gangs) for path, leaf in gang.leaves.items()
+    }
+    if not len(facts.gang):
+        return np.full(len(groups), -1, dtype=np.int64)
+    gangs = np.where((job >= 0) & facts.waits[job], facts.gang[job], -1).tolist()
+    return np.array([known.get(key, -1) for key in zip(gangs, groups, strict=True)], dtype=np.int64)
+
+
+def _earlier(job: Ints, leaf: Ints, index: Ints, named: Bools) -> Ints:
+    """Return the first row that names the same task as each row."""
+    rows = np.flatnonzero(named)
+    order = rows[np.lexsort((index[rows], leaf[rows], job[rows]))]  # stable: of equal rows the first comes first
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in (job, leaf, index)], axis=0)
+    earlier = np.arange(len(named), dtype=np.int64)
+    earlier[order] = order[np.flatnonzero(new)][np.cumsum(new) - 1]
+    return earlier
+
+
+def _there(facts: Facts, spec: Ints, device: Ints, row: Ints, fine: Bools) -> Bools:
+    """Return which of the listed cards a node has and a task names for the first time."""
+    there = fine[row] & (device >= 0)
+    kind = facts.kind[spec[row[there]]]
+    there[there] &= device[there] < np.diff(facts.first_card)[kind]
+    rows = np.flatnonzero(there)
+    order = rows[np.lexsort((device[rows], row[rows]))]
+    again = order[1:][(row[order[1:]] == row[order[:-1]]) & (device[order[1:]] == device[order[:-1]])]
+    there[again] = False
+    return there
+
+
+def _gpus(facts: Facts) -> Ints:
+    """Return the cards that a task of each leaf takes; one more entry for rows that name no leaf."""
+    return np.array([leaf.shape.gpus for leaf in facts.leaves] + [0], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Says of one row what is wrong with it."""
+
+    facts: Facts
+    tasks: Tasks
+    job: Ints
+    spec: Ints
+    earlier: Ints
+
+    def of(self, number: int) -> Iterator[Violation]:
+        """Yield what is wrong with a row."""
+        for what in self._wrong(number, int(self.job[number]), int(self.spec[number])):
+            yield Violation(RULE, f"tasks[{number}]", what)
+
+    def _wrong(self, number: int, job: int, spec: int) -> Iterator[str]:
+        tasks = self.tasks
+        name, group, index, node = tasks.job[number], tasks.group[number], tasks.index[number], tasks.node[number]
+        if job < 0:
+            yield f"no job is named {show(name)}, only jobs of the snapshot can be placed"
+            return
+        if not self.facts.waits[job]:
+            yield f"job {show(name)} runs already, only pending jobs can be placed"
+            return
+        gang = self.facts.gang_of(job)
+        wrong = list(_wrong_names(name, gang, group, index, node, spec >= 0))
+        yield from wrong
+        if wrong:
+            return
+        earlier = self.earlier[number]
+        if earlier != number:
+            task = f"{show(name)} {show(group)} {integer(index)}"
+            yield f"task {task} is placed by tasks[{earlier}] already, once is allowed"
+            return
+        kind = self.facts.kinds[int(self.facts.kind[spec])]
+        yield from _wrong_devices(gang.leaves[group], kind, node, tasks.gpus[number])
+
+
+def _wrong_names(name: str, gang: Gang, group: str, index: int, node: str, node_known: bool) -> Iterator[str]:
+    leaf = gang.leaves.get(group)
     if leaf is None:
-        listed = ", ".join(show(path) for path in list(job.leaves)[:10])
-        found.append(f"job {show(name)} has no tasks in a group {show(group)}, its groups with tasks are {listed}")
+        listed = ", ".join(show(path) for path in list(gang.leaves)[:10])
+        yield f"job {show(name)} has no tasks in a group {show(group)}, its groups with tasks are {listed}"
     elif not 0 <= index < leaf.wanted:
         allowed = f"it has 0 to {integer(leaf.wanted - 1)}"
-        found.append(f"group {show(group)} of job {show(name)} has no task {integer(index)}, {allowed}")
+        yield f"group {show(group)} of job {show(name)} has no task {integer(index)}, {allowed}"
     if not node_known:
-        found.append(f"no node is named {show(node)}, only nodes of the snapshot can be used")
-    return found
+        yield f"no node is named {show(node)}, only nodes of the snapshot can be used"
 
 
-def _wrong_cards(leaf: Leaf, fact: NodeFact, node: str, gpus: list[int]) -> Iterator[str]:
+def _wrong_devices(leaf: Leaf, kind: NodeKind, node: str, gpus: list[int]) -> Iterator[str]:
     if len(gpus) != leaf.shape.gpus:
         yield f"{many(len(gpus), 'card')} listed, a task of group {show(leaf.path)} takes {integer(leaf.shape.gpus)}"
     seen: set[int] = set()
     for device in gpus:
-        if not 0 <= device < len(fact.cards):
-            there = f"it has 0 to {len(fact.cards) - 1}" if fact.cards else "it has none"
+        if not 0 <= device < len(kind.cards):
+            there = f"it has 0 to {len(kind.cards) - 1}" if kind.cards else "it has none"
             yield f"{show(node)} has no gpu {integer(device)}, {there}"
         elif device in seen:
             yield f"{show(node)} gpu {device} is listed twice, the cards of a task must be distinct"

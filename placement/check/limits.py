@@ -20,7 +20,7 @@ def judge(case: Case) -> Iterator[Violation]:
     for index, caps in enumerate(case.facts.caps):
         domain = name(case.facts.snapshot.limits[index])
         for resource, cap in caps.items():
-            new, running = case.load.new[index].get(resource, 0), case.load.running[index].get(resource, 0)
+            new, running = (part.caps[index].get(resource, 0) for part in (case.load.new, case.load.running))
             if new > 0 and new + running > cap:
                 taken, before, allowed = (
                     amount(case.facts, resource, number) for number in (new + running, running, cap)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from placement.check.case import Case, Placed
+from placement.check.exact import codes, sums, whole
 from placement.check.facts import facts_of
-from placement.check.fragmentation import fragmentation, whole
+from placement.check.fragmentation import fragmentation
 from placement.check.identity import columns
 from placement.check.violation import Violation, as_float, integer, many, show
 from placement.errors import PlanError, Problem, UsageError
@@ -46,13 +48,18 @@ def objective(snapshot: Snapshot, tasks: Tasks, objectives: Sequence[str]) -> li
     UsageError
         If an objective is not one of `MEASURES` or ``value``.
     """
+    refuse_unknown(objectives)
+    return scores(place(snapshot, tasks), objectives)
+
+
+def refuse_unknown(objectives: Sequence[str]) -> None:
+    """Raise `UsageError` for objectives that cannot be measured."""
     unknown = [name for name in objectives if name != "value" and name not in MEASURES]
     if unknown:
         known = ", ".join(("value", *MEASURES))
         raise UsageError(
             [Problem("objectives", f"{show(name)} cannot be measured", f"use {known}") for name in unknown]
         )
-    return scores(place(snapshot, tasks), objectives)
 
 
 def place(snapshot: Snapshot, tasks: Tasks) -> Placed:
@@ -82,12 +89,28 @@ def measure(placed: Placed, name: str) -> Fraction:
 
 
 def values(placed: Placed) -> dict[int, Fraction]:
-    """Return the worth of the placed tasks by priority, highest first."""
-    priorities = sorted({fact.job.priority for fact in placed.facts.pending()}, reverse=True)
-    totals = dict.fromkeys(priorities, Fraction(0))
-    rows = {id(row.leaf): row for row in placed.rows}
-    for leaf, count in Counter(id(row.leaf) for row in placed.rows).items():
-        totals[rows[leaf].job.job.priority] += count * rows[leaf].leaf.worth
+    """Return the worth of the placed tasks by priority, highest first.
+
+    What tasks of one leaf and one priority are worth differs by their jobs' weights or values alone, so those are
+    added up as whole numbers first.
+    """
+    facts, rows = placed.facts, placed.rows
+    jobs = facts.snapshot.jobs
+    waiting = np.flatnonzero(facts.waits).tolist()
+    totals = dict.fromkeys(sorted({jobs[spec].priority for spec in waiting}, reverse=True), Fraction(0))
+    if not len(rows):
+        return totals
+    entries, place = np.unique(rows.job, return_inverse=True)
+    mine = [jobs[spec] for spec in entries.tolist()]
+    valued = np.array([job.value is not None for job in mine], dtype=np.int64)
+    factor = whole([job.weight if job.value is None else job.value for job in mine], len(rows))
+    priority = codes(np.array([job.priority for job in mine], dtype=np.int64))
+    sort = (rows.leaf * len(totals) + priority[place]) * 2 + valued[place]
+    sorts, first, which = np.unique(sort, return_index=True, return_inverse=True)
+    total = sums(which.reshape(-1), factor[place], len(sorts))
+    for row, amount in zip(first.tolist(), total.tolist(), strict=True):
+        leaf, job = facts.leaves[int(rows.leaf[row])], jobs[int(rows.job[row])]
+        totals[job.priority] += amount * (leaf.milli if job.value is None else leaf.part)
     return totals
 
 
@@ -98,16 +121,17 @@ def started(placed: Placed) -> Fraction:
 
 def whole_nodes(placed: Placed) -> Fraction:
     """Return the number of nodes with healthy cards of which all are wholly free."""
-    count = sum(fact.node.count for fact in placed.facts.nodes if whole(fact))
-    for node in placed.load.nodes.values():
-        if whole(node.fact) and not whole(node.fact, node):
-            count -= 1
-    return Fraction(count)
+    facts, load = placed.facts, placed.load
+    healthy = np.array([card.healthy for card in facts.cards], dtype=np.bool_)
+    with_cards = [any(card.healthy for card in kind.cards) for kind in facts.kinds]
+    count = sum(number for number, some in zip(facts.nodes_of_kind(), with_cards, strict=True) if some)
+    taken = np.unique(load.card_node[(load.share > 0) & healthy[load.card]])
+    return Fraction(count - len(taken))
 
 
 def nodes_used(placed: Placed) -> Fraction:
     """Return the number of nodes with a task, running or new."""
-    return Fraction(len(placed.load.nodes))
+    return Fraction(len(placed.load))
 
 
 MEASURES: dict[str, Callable[[Placed], Fraction]] = {

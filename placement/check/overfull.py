@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placement.check.capacity import amount, label
-from placement.check.facts import GPU_MEMORY, GPUS, Facts, facts_of
+import numpy as np
+
+from placement.check import device_memory
+from placement.check.amounts import GPU_MEMORY, GPUS
+from placement.check.capacity import amount, exceeds, in_order, label
+from placement.check.facts import Facts, facts_of
 from placement.check.limits import name
-from placement.check.load import Load, NodeLoad
+from placement.check.load import Load
+from placement.check.uses import nothing
 from placement.check.violation import decimal, show
 from placement.snapshot import Snapshot
 
@@ -26,35 +31,42 @@ def overfull(snapshot: Snapshot) -> list[str]:
         Such as ``"n-3 gpu 1: shares add up to 1.25, at most 1"``; nodes in the order of the snapshot, then caps.
     """
     facts = facts_of(snapshot)
-    load = Load(facts)
-    found: list[str] = []
-    for node in sorted(load.nodes.values(), key=lambda node: facts.node_names.find(node.name) or (0, 0)):
-        found += _resources(facts, node)
-        found += _cards(facts, node)
+    load = Load(facts, facts.running, nothing())
+    found = sorted([*_resources(facts, load), *_cards(facts, load)])
+    lines = [text for *_, text in found]
     for index, caps in enumerate(facts.caps):
         for resource, cap in caps.items():
-            taken = load.running[index].get(resource, 0)
+            taken = load.running.caps[index].get(resource, 0)
             if taken > cap:
                 text = f"adds up to {amount(facts, resource, taken)}, at most {amount(facts, resource, cap)}"
-                found.append(f"{name(snapshot.limits[index])}: {label(resource)} in use {text}")
-    return found
+                lines.append(f"{name(snapshot.limits[index])}: {label(resource)} in use {text}")
+    return lines
 
 
-def _resources(facts: Facts, node: NodeLoad) -> Iterator[str]:
-    for resource, taken in node.running.demand.items():
-        capacity = node.fact.capacity.get(resource, 0)
-        if capacity is not None and taken > capacity:
-            text = f"adds up to {amount(facts, resource, taken)}, at most {amount(facts, resource, capacity)}"
-            yield f"{show(node.name)}: {label(resource)} {text}"
+Line = tuple[int, int, bool, int, str]
+"""Entry of the node and number within it, whether it is about a card, a number to keep the order, and the text."""
 
 
-def _cards(facts: Facts, node: NodeLoad) -> Iterator[str]:
-    for device in sorted(node.running.share):
-        where = f"{show(node.name)} gpu {device}"
-        share = node.running.share[device]
-        if share > facts.scale[GPUS]:
-            yield f"{where}: shares add up to {decimal(facts.base(GPUS, share))}, at most 1"
-        needed, memory = node.running.memory[device], node.card(device).memory
-        if memory is not None and needed > memory:
-            text = f"{amount(facts, GPU_MEMORY, needed)} of memory, at most {amount(facts, GPU_MEMORY, memory)}"
-            yield f"{where}: tasks need {text}"
+def _resources(facts: Facts, load: Load) -> Iterator[Line]:
+    over = {resource: exceeds(load, resource, taken) for resource, taken in load.running.demand.items()}
+    for order, (node, resource) in enumerate(in_order(load, load.running, over)):
+        capacity = facts.kinds[int(load.kind[node])].capacity.get(resource, 0) or 0
+        taken = int(load.running.demand[resource][node])
+        text = f"adds up to {amount(facts, resource, taken)}, at most {amount(facts, resource, capacity)}"
+        place = int(load.spec[node]), int(load.copy[node])
+        yield *place, False, order, f"{show(load.name(node))}: {label(resource)} {text}"
+
+
+def _cards(facts: Facts, load: Load) -> Iterator[Line]:
+    shared, needed = load.running.share > facts.scale[GPUS], device_memory.exceeds(load, load.running.memory)
+    for card in np.flatnonzero(shared | needed).tolist():
+        node_name, device, _, fact = load.where(card)
+        node = int(load.card_node[card])
+        place = int(load.spec[node]), int(load.copy[node])
+        where = f"{show(node_name)} gpu {device}"
+        if shared[card]:
+            share = decimal(facts.base(GPUS, load.running.share[card]))
+            yield *place, True, 2 * card, f"{where}: shares add up to {share}, at most 1"
+        if needed[card]:
+            taken, memory = (amount(facts, GPU_MEMORY, size) for size in (load.running.memory[card], fact.memory or 0))
+            yield *place, True, 2 * card + 1, f"{where}: tasks need {taken} of memory, at most {memory}"

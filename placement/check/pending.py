@@ -8,110 +8,127 @@ cannot make up a group the job needs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from placement.check.case import Case, Placed
-from placement.check.facts import GPUS, JobFact, NodeFact, Shape
-from placement.check.fragmentation import fits
-from placement.check.load import NodeLoad
+import numpy as np
+
+from placement.check.case import Case
+from placement.check.exact import Bools, Ints, numbers
+from placement.check.kinds import Gang
+from placement.check.names import name_of
+from placement.check.possible import Possible
 from placement.check.violation import Violation, integer, many, show
 from placement.plan import Pending
-from placement.snapshot import TaskGroup
 
 RULE = "pending"
 
 
 def judge(case: Case) -> Iterator[Violation]:
     """Yield wrong, repeated and missing entries."""
-    listed: dict[int, set[int]] = {}
-    first: dict[str, int] = {}
+    facts, entries = case.facts, case.plan.pending
+    spec, copy = facts.job_names.find_all([entry.job for entry in entries])
+    known = np.flatnonzero(spec >= 0)
+    known = known[facts.waits[spec[known]]]
+    number = facts.job_names.first[spec[known]] + copy[known]
+    listed, first, again = np.unique(number, return_index=True, return_inverse=True)
+    earlier = np.arange(len(entries), dtype=np.int64)
+    earlier[known] = known[first[again.reshape(-1)]]
+    placed = np.zeros(len(entries), dtype=np.int64)
+    placed[known] = _placed(case, number)
     possible = Possible(case)
-    for number, entry in enumerate(case.plan.pending):
-        path, name = f"pending[{number}]", show(entry.job)
-        place = case.facts.job_names.find(entry.job)
-        if place is None:
-            yield Violation(RULE, path, f"no job is named {name}, only jobs of the snapshot can be pending")
-            continue
-        job = case.facts.jobs[place[0]]
-        if job.job.running is not None:
-            yield Violation(RULE, path, f"job {name} runs already, only pending jobs can be listed")
-            continue
-        earlier = first.setdefault(entry.job, number)
-        if earlier != number:
-            yield Violation(RULE, path, f"job {name} is listed by pending[{earlier}] already, once is allowed")
-            continue
-        listed.setdefault(place[0], set()).add(place[1])
-        yield from _entry(path, entry, job, len(case.by_job.get(entry.job, ())), possible)
+    words = _Words(case, possible, spec, earlier, placed)
+    for row in np.flatnonzero(~_right(case, possible, known, spec, earlier, placed)).tolist():
+        yield from words.of(row)
     yield from _missing(case, listed)
 
 
-def _entry(path: str, entry: Pending, job: JobFact, placed: int, possible: Possible) -> Iterator[Violation]:
-    if placed == job.wanted:
-        yield Violation(RULE, path, f"job {show(entry.job)} runs with all it wants, so it is not pending")
-        return
-    for field, found, right in (("placed", entry.placed, placed), ("wanted", entry.wanted, job.wanted)):
-        if found != right:
-            what = f"job {show(entry.job)} has {many(right, 'task')} {field}, not {integer(found)}"
-            yield Violation(RULE, f"{path}.{field}", what)
-    if placed:
-        due, why = "no_room", "some of its tasks run"
-    elif possible.job(job):
-        due, why = "no_room", "nodes without work could take every task it needs"
-    else:
-        due, why = "never", "no node could take some task it needs, even without other work"
-    if entry.reason != due:
-        yield Violation(RULE, f"{path}.reason", f"the reason is {entry.reason}, it must be {due}: {why}")
+def _placed(case: Case, number: Ints) -> Ints:
+    """Return how many tasks of jobs are placed; the jobs by number."""
+    jobs, counts = case.started
+    if not len(jobs):
+        return np.zeros(len(number), dtype=np.int64)
+    place = np.minimum(np.searchsorted(jobs, number), len(jobs) - 1)
+    return np.where(jobs[place] == number, counts[place], 0)
 
 
-def _missing(case: Case, listed: dict[int, set[int]]) -> Iterator[Violation]:
+def _right(case: Case, possible: Possible, known: Ints, spec: Ints, earlier: Ints, placed: Ints) -> Bools:
+    """Return which entries say the truth of a job of which nothing was said before."""
+    facts, entries = case.facts, case.plan.pending
+    gang = facts.gang[spec[known]]
+    wanted = np.array([kind.wanted for kind in facts.gangs], dtype=np.int64)[gang]
+    able = possible.gangs()[gang]
+    says = [entries[row] for row in known.tolist()]
+    right = np.zeros(len(entries), dtype=np.bool_)
+    right[known] = (
+        (earlier[known] == known)
+        & (placed[known] < wanted)
+        & (numbers([entry.placed for entry in says]) == placed[known])
+        & (numbers([entry.wanted for entry in says]) == wanted)
+        & (np.array([entry.reason == "no_room" for entry in says], dtype=np.bool_) == (able | (placed[known] > 0)))
+    )
+    return right
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Says of one entry what is wrong with it."""
+
+    case: Case
+    possible: Possible
+    spec: Ints
+    earlier: Ints
+    placed: Ints
+
+    def of(self, row: int) -> Iterator[Violation]:
+        """Yield what is wrong with an entry."""
+        entry, spec, earlier = self.case.plan.pending[row], int(self.spec[row]), int(self.earlier[row])
+        path, name = f"pending[{row}]", show(entry.job)
+        if spec < 0:
+            yield Violation(RULE, path, f"no job is named {name}, only jobs of the snapshot can be pending")
+        elif not self.case.facts.waits[spec]:
+            yield Violation(RULE, path, f"job {name} runs already, only pending jobs can be listed")
+        elif earlier != row:
+            yield Violation(RULE, path, f"job {name} is listed by pending[{earlier}] already, once is allowed")
+        else:
+            yield from self._entry(path, entry, self.case.facts.gang_of(spec), int(self.placed[row]))
+
+    def _entry(self, path: str, entry: Pending, gang: Gang, placed: int) -> Iterator[Violation]:
+        if placed == gang.wanted:
+            yield Violation(RULE, path, f"job {show(entry.job)} runs with all it wants, so it is not pending")
+            return
+        for field, found, right in (("placed", entry.placed, placed), ("wanted", entry.wanted, gang.wanted)):
+            if found != right:
+                what = f"job {show(entry.job)} has {many(right, 'task')} {field}, not {integer(found)}"
+                yield Violation(RULE, f"{path}.{field}", what)
+        if placed:
+            due, why = "no_room", "some of its tasks run"
+        elif self.possible.gang(gang):
+            due, why = "no_room", "nodes without work could take every task it needs"
+        else:
+            due, why = "never", "no node could take some task it needs, even without other work"
+        if entry.reason != due:
+            yield Violation(RULE, f"{path}.reason", f"the reason is {entry.reason}, it must be {due}: {why}")
+
+
+def _missing(case: Case, listed: Ints) -> Iterator[Violation]:
     """Yield one violation for each entry of the snapshot of which jobs are neither listed nor fully placed."""
-    complete: dict[int, set[int]] = {}
-    for rows in case.by_job.values():
-        if len(rows) == rows[0].job.wanted:
-            complete.setdefault(rows[0].job.spec, set()).add(rows[0].copy)
-    for fact in case.facts.pending():
-        known = listed.get(fact.spec, set()) | complete.get(fact.spec, set())
-        missing = fact.job.count - len(known)
-        if missing:
-            copy = next(copy for copy in range(fact.job.count) if copy not in known)
-            name = show(fact.job.name if fact.job.count == 1 else f"{fact.job.name}-{copy}")
-            more = f" and {missing - 1} more" if missing > 1 else ""
-            what = f"job {name}{more} of jobs[{fact.spec}] does not fully run, so it must be listed"
-            yield Violation(RULE, "pending", what)
+    facts = case.facts
+    jobs, counts = case.started
+    first = facts.job_names.first
+    wanted = np.array([kind.wanted for kind in facts.gangs], dtype=np.int64)
+    full = jobs[counts == wanted[facts.gang[np.searchsorted(first, jobs, side="right") - 1]]]
+    known = np.union1d(listed, full)
+    begin = np.searchsorted(known, first)
+    missing = np.where(facts.waits, facts.count - np.diff(begin), 0)
+    for spec in np.flatnonzero(missing > 0).tolist():
+        number, job = int(missing[spec]), facts.snapshot.jobs[spec]
+        name = show(name_of(job, _first_gap(known[begin[spec] : begin[spec + 1]] - first[spec])))
+        more = f" and {number - 1} more" if number > 1 else ""
+        what = f"job {name}{more} of jobs[{spec}] does not fully run, so it must be listed"
+        yield Violation(RULE, "pending", what)
 
 
-class Possible:
-    """What nodes without any work could take."""
-
-    def __init__(self, placed: Placed) -> None:
-        self._placed = placed
-        self._shapes: dict[Shape, bool] = {}
-        self._rooms = [(fact, NodeLoad("", fact).room()) for fact in placed.facts.nodes]
-
-    def job(self, job: JobFact) -> bool:
-        """Return whether nodes without work could take tasks enough for a job to run."""
-        return all(self._group(job, group, group.name) for group in job.job.groups)
-
-    def _group(self, job: JobFact, group: TaskGroup, path: str) -> bool:
-        if group.task is not None:
-            return self.shape(job.leaves[path].shape)
-        able = sum(self._group(job, child, f"{path}/{child.name}") for child in group.groups)
-        return able >= (len(group.groups) if group.min_groups is None else group.min_groups)
-
-    def shape(self, shape: Shape) -> bool:
-        """Return whether some node without work could take one task of a shape."""
-        if shape not in self._shapes:
-            self._shapes[shape] = any(self._holds(fact, room, shape) for fact, room in self._rooms)
-        return self._shapes[shape]
-
-    def _holds(self, fact: NodeFact, room: dict[str, float], shape: Shape) -> bool:
-        if not fits(shape, room) or self._placed.filters.node(shape, fact):
-            return False
-        if not shape.gpus:
-            return True
-        usable = sum(
-            shape.share <= self._placed.facts.scale[GPUS]
-            and (card.memory is None or shape.memory <= card.memory)
-            and not self._placed.filters.card(shape, card)
-            for card in fact.cards
-        )
-        return usable >= shape.gpus
+def _first_gap(copies: Ints) -> int:
+    """Return the least number that is not among some ascending ones."""
+    gaps = np.flatnonzero(copies != np.arange(len(copies)))
+    return int(gaps[0]) if len(gaps) else len(copies)

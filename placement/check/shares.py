@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from placement.check.amounts import GPUS
 from placement.check.case import Case
-from placement.check.facts import GPUS
 from placement.check.violation import Violation, decimal, show
 
 RULE = "shares"
@@ -16,12 +18,11 @@ RULE = "shares"
 
 def judge(case: Case) -> Iterator[Violation]:
     """Yield every card that new tasks overfill."""
-    card = case.facts.scale[GPUS]
-    for node in case.load.nodes.values():
-        for device in sorted(node.new.share):
-            if node.share(device) > card:
-                running = node.running.share.get(device, 0)
-                total, before = (decimal(case.facts.base(GPUS, number)) for number in (node.share(device), running))
-                already = f" ({before} of it by running work)" if running else ""
-                what = f"{show(node.name)} gpu {device}: shares add up to {total}{already}, at most 1"
-                yield Violation(RULE, node.where(device), what)
+    load, whole_card = case.load, case.facts.scale[GPUS]
+    over = (load.share > whole_card) & (load.new.share > 0)
+    for card in np.flatnonzero(over).tolist():
+        name, device, path, _ = load.where(card)
+        running, new = int(load.running.share[card]), int(load.new.share[card])
+        total, before = (decimal(case.facts.base(GPUS, number)) for number in (running + new, running))
+        already = f" ({before} of it by running work)" if running else ""
+        yield Violation(RULE, path, f"{show(name)} gpu {device}: shares add up to {total}{already}, at most 1")

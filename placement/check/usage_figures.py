@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from fractions import Fraction
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from placement.check.amounts import GPUS
 from placement.check.case import Case, Placed
-from placement.check.facts import GPUS
-from placement.check.objectives import measure, place
+from placement.check.exact import at_least_zero
+from placement.check.facts import Facts
+from placement.check.objectives import Score, measure, place, refuse_unknown, scores
 from placement.check.violation import Violation, as_float, integer
 from placement.plan import Tasks, Usage
 from placement.snapshot import Snapshot
@@ -33,33 +36,44 @@ def usage(snapshot: Snapshot, tasks: Tasks) -> Usage:
     return figures(place(snapshot, tasks))
 
 
+def worth(snapshot: Snapshot, tasks: Tasks, objectives: Sequence[str]) -> tuple[list[Score], Usage]:
+    """Return what placed tasks are worth and what is in use; see `objective` and `usage`, which look at them anew."""
+    refuse_unknown(objectives)
+    placed = place(snapshot, tasks)
+    return scores(placed, objectives), figures(placed)
+
+
 def figures(placed: Placed) -> Usage:
     """Return the figures, each exact until it is turned into a float."""
-    facts = placed.facts
-    gpus = sum(fact.node.count * sum(card.healthy for card in fact.cards) for fact in facts.nodes)
-    allocated = 0
-    beyond = Fraction(0)  # what running work takes of cards beyond the whole of them is no use of the others
-    for node in placed.load.nodes.values():
-        for device in node.running.share.keys() | node.new.share.keys():
-            allocated += node.share(device)
-            beyond += max(Fraction(0), facts.base(GPUS, node.share(device)) - 1)
-            gpus += not node.card(device).healthy
-    taken = facts.base(GPUS, allocated)
-    tasks_wanted = sum(fact.wanted * fact.job.count for fact in facts.pending())
+    facts, load = placed.facts, placed.load
+    healthy = np.array([card.healthy for card in facts.cards], dtype=np.bool_)
+    used, share, one = load.share > 0, load.share, facts.scale[GPUS]
+    gpus = _healthy(facts) + int((used & ~healthy[load.card]).sum())
+    taken = facts.base(GPUS, share.sum())
+    # what running work takes of cards beyond the whole of them is no use of the others
+    beyond = facts.base(GPUS, at_least_zero(share - one).sum())
+    jobs = facts.waiting()
+    tasks_wanted = sum(gang.wanted * number for gang, number in zip(facts.gangs, jobs, strict=True))
     fragmented = measure(placed, "fragmentation") / 10 / gpus if gpus and tasks_wanted else None
     return Usage(
         gpus=float(gpus),
         gpus_allocated=as_float(taken),
         unallocated_percent=as_float(100 * (1 - (taken - beyond) / gpus)) if gpus else None,
         fragmented_percent=None if fragmented is None else as_float(fragmented),
-        nodes=sum(fact.node.count for fact in facts.nodes),
+        nodes=int(facts.node_names.first[-1]),
         nodes_used=int(measure(placed, "nodes")),
         whole_nodes=int(measure(placed, "whole_nodes")),
         tasks_wanted=tasks_wanted,
         tasks_started=len(placed.rows),
-        jobs_pending=sum(fact.job.count for fact in facts.pending()),
-        jobs_started=len(placed.by_job),
+        jobs_pending=sum(jobs),
+        jobs_started=len(placed.started[0]),
     )
+
+
+def _healthy(facts: Facts) -> int:
+    """Return the number of healthy cards."""
+    number = [sum(card.healthy for card in kind.cards) for kind in facts.kinds]
+    return sum(cards * nodes for cards, nodes in zip(number, facts.nodes_of_kind(), strict=True))
 
 
 def judge(case: Case) -> Iterator[Violation]:

@@ -13,10 +13,10 @@ from typing import BinaryIO, TextIO
 import msgspec
 
 from placement.commands.files import LONGEST, STANDARD, refuse_name, same_file
-from placement.engine import Listener, Update
 from placement.errors import UsageError
 from placement.plan import Plan
 from placement.report import terminal
+from placement.run import Listener, Update
 
 OPTION = "--log"
 

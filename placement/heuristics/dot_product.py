@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from placement.heuristics.rule import MOST, Rule, whole_scores
+from placement.heuristics.rule import MOST, Rule
 from placement.instance import Ints
 
 
@@ -20,8 +20,8 @@ class DotProduct(Rule):
 
     name: ClassVar[str] = "dot-product"
 
-    def scores(self, shape: int, slots: Ints) -> Ints:
+    def scores(self, shape: int, rows: Ints) -> Ints:
         """Return the score above."""
         gpu_asked = self.asked_units(shape) / self.most_units
-        product = self.cpu_free(slots) * self.cpu_asked(shape) + self.gpu_free(slots) * gpu_asked
-        return whole_scores(MOST * (1.0 - product / 2.0))
+        product = self.cpu_free(rows) * self.cpu_asked(shape) + self.gpu_free(rows) * gpu_asked
+        return self.whole_scores(MOST * (1.0 - product / 2.0))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from placement.evaluate import demand
-from placement.heuristics.pool import Pool
+from placement.heuristics.nodes import Nodes
 from placement.heuristics.rule import MOST, Rule
-from placement.instance import Bools, Instance, Ints
-
-TYPICAL_PERCENT = 95
-"""Share of the wanted tasks that the typical ones must cover."""
+from placement.heuristics.typical import typical_tasks
+from placement.heuristics.typical_tables import MIXED, Tables
+from placement.instance import Bools, Ints, Shape
 
 
 class Fgd(Rule):
@@ -37,69 +35,90 @@ class Fgd(Rule):
 
     name: ClassVar[str] = "fgd"
 
-    def __init__(self, pool: Pool, rng: np.random.Generator) -> None:
-        super().__init__(pool, rng)
-        self.typical = typical_tasks(pool.instance)
-        self._before: Ints = np.zeros(0, dtype=np.int64)
-        self._seen: Ints = np.zeros(0, dtype=np.int64)
+    def __init__(self, nodes: Nodes, rng: np.random.Generator) -> None:
+        super().__init__(nodes, rng)
+        self.typical = typical_tasks(nodes.instance)
+        self._tables = Tables(nodes.instance, self.typical)
+        self._group = self._tables.group[nodes.row_class]
+        self._any_mixed = bool((self._tables.group == MIXED).any())
+        self._card: dict[int, npt.NDArray[np.int16]] = {}
 
-    def scores(self, shape: int, slots: Ints) -> Ints:
+    def scores(self, shape: int, rows: Ints) -> Ints:
         """Return the score of the best choice of cards."""
-        best: Ints = self._by_card(shape, slots).max(axis=1)
-        return best
+        if not self._any_mixed:
+            return self._scores(shape, rows, self._group.take(rows))
+        group, score = self._group[rows], np.zeros(len(rows), dtype=np.int64)
+        for some in (group == MIXED, group != MIXED):
+            if some.any():
+                score[some] = self._scores(shape, rows[some], group[some])
+        return score
 
-    def cards(self, shape: int, node: int) -> tuple[int, ...]:
-        """Return the card whose score is best for a share of one card, the tightest cards otherwise."""
+    def cards(self, shape: int, row: int) -> tuple[int, ...]:
+        """Return the card whose score is best for a share of one card, the tightest cards otherwise.
+
+        The card is the one found by `scores` for this node or, if it was not scored by itself, for its kind.
+        """
         if not self._is_share(shape):
-            return super().cards(shape, node)
-        return (int(self._by_card(shape, self.pool.slot_of[node : node + 1])[0].argmax()),)
+            return super().cards(shape, row)
+        chosen = self._card[shape]
+        card = int(chosen[row])
+        return (card if card >= 0 else int(chosen[self.nodes.kind_row[row]]),)
 
     def _is_share(self, shape: int) -> bool:
         return self.shapes[shape].gpus == 1 and self.shapes[shape].units < self.card_units
 
-    def _by_card(self, shape: int, slots: Ints) -> Ints:
-        """Return scores of shape (slots, C) for a share, -1 where the card has no room, and (slots, 1) otherwise."""
-        state, task = self.pool.state, self.shapes[shape]
-        idle, kind = self.idle(slots), state.kind[slots]
-        cpu = state.free[slots, self._cpu] - task.demand[self._cpu]
-        before = self._fragmentation(slots)
-        usable = state.usable(shape, slots)
+    def _scores(self, shape: int, rows: Ints, group: Ints) -> Ints:
+        """Return the scores of rows that are either all `MIXED` or all in groups, and keep the best cards."""
+        state, task = self.nodes.state, self.shapes[shape]
+        idle, usable = self.idle(rows).T, state.usable(shape, rows).T
+        cpu = state.free[:, self._cpu][rows]
+        after = cpu - task.demand[self._cpu]
         if not self._is_share(shape):
-            after = np.where(
-                _tightest(usable, state.units[slots], state.memory[slots], task.gpus), idle - task.units, idle
+            taken = self._taken(task, rows, usable)
+            return self._score(task, self._saved_by(rows, group, (cpu, after), idle, idle - taken * task.units))
+        if group[0] != MIXED:
+            gain = self._tables.saved_by_share(group, (cpu, after), idle, task.units)
+        else:
+            card, row = np.nonzero(usable)
+            less = idle[:, row]
+            less[card, np.arange(len(row))] -= task.units
+            gain = np.zeros(usable.shape, dtype=np.int64)
+            gain[card, row] = self._saved_by(rows[row], group[row], (cpu[row], after[row]), idle[:, row], less)
+        score = np.where(usable, self._score(task, gain), -1)
+        chosen = self._card.get(shape)
+        if chosen is None:
+            chosen = self._card[shape] = np.full(len(self.nodes.version), -1, dtype=np.int16)
+        chosen[rows] = score.argmax(axis=0)
+        best: Ints = score.max(axis=0)
+        return best
+
+    def _saved_by(self, rows: Ints, group: Ints, cpu: tuple[Ints, Ints], idle: Ints, less: Ints) -> Ints:
+        """Return how much more the typical tasks can use after than before, summed over them."""
+        if group[0] == MIXED:
+            node_class, kind = self.nodes.row_class[rows], self.nodes.state.kind[rows]
+            return self.typical.saved(node_class, cpu[1], less.T, kind) - self.typical.saved(
+                node_class, cpu[0], idle.T, kind
             )
-            return self._score(before - self.typical.fragmentation(self._classes(slots), cpu, after, kind))[:, None]
-        row, card = np.nonzero(usable)
-        after = idle[row]
-        after[np.arange(len(row)), card] -= task.units
-        fragments = self.typical.fragmentation(self._classes(slots)[row], cpu[row], after, kind[row])
-        score = np.full(usable.shape, -1, dtype=np.int64)
-        score[row, card] = self._score(before[row] - fragments)
+        # both at once, since most of the time goes into the calls
+        both = self._tables.saved(
+            np.concatenate([group, group]), np.concatenate(cpu), np.concatenate([idle, less], axis=1)
+        )
+        return both[len(rows) :] - both[: len(rows)]
+
+    def _taken(self, task: Shape, rows: Ints, usable: Bools) -> Bools:
+        """Return the cards (C, rows) that a task takes, which are the tightest ones."""
+        if task.units == self.card_units and not self._any_mixed:
+            return usable & (usable.cumsum(axis=0) <= task.gpus)  # all are free, and what fits on one fits on another
+        state = self.nodes.state
+        return _tightest(usable.T, state.units[rows], state.memory[rows], task.gpus).T
+
+    def _score(self, task: Shape, gain: Ints) -> Ints:
+        """Return the score from how much more the typical tasks can use; what is idle falls by what the task takes."""
+        unit = self.card_units * self.typical.total
+        fall = gain + task.gpus * task.units * self.typical.total
+        # a large rise has score 0, long before the exponential would overflow
+        score: Ints = (MOST / (1.0 + np.exp(np.minimum(-fall / unit, MOST)))).astype(np.int64)
         return score
-
-    def _classes(self, slots: Ints) -> Ints:
-        return self.pool.node_class[slots]
-
-    def _score(self, fall: Ints) -> Ints:
-        with np.errstate(over="ignore"):  # a large rise has score 0
-            score: Ints = (MOST / (1.0 + np.exp(-fall / (self.card_units * self.typical.total)))).astype("int64")
-        return score
-
-    def _fragmentation(self, slots: Ints) -> Ints:
-        """Return the fragmentation of slots as they are, computed once for each kind of node."""
-        pool = self.pool
-        new = pool.capacity - len(self._before)
-        if new:
-            self._before = np.concatenate([self._before, np.zeros(new, dtype=np.int64)])
-            self._seen = np.concatenate([self._seen, np.zeros(new, dtype=np.int64)])
-        stale = slots[self._seen[slots] != pool.version[slots]]
-        if len(stale):
-            state = pool.state
-            self._before[stale] = self.typical.fragmentation(
-                self._classes(stale), state.free[stale, self._cpu], self.idle(stale), state.kind[stale]
-            )
-            self._seen[stale] = pool.version[stale]
-        return self._before[slots]
 
 
 def _tightest(usable: Bools, free: Ints, memory: Ints, gpus: int) -> Bools:
@@ -109,80 +128,3 @@ def _tightest(usable: Bools, free: Ints, memory: Ints, gpus: int) -> Bools:
         order = np.lexsort((memory, free, ~usable), axis=1)[:, :gpus]
         np.put_along_axis(chosen, order, True, axis=1)
     return chosen
-
-
-@dataclass(frozen=True, slots=True)
-class Typical:
-    """The expected tasks that take cards.
-
-    Shapes of arrays use M tasks and U requests on one card that differ.
-
-    Attributes
-    ----------
-    total : int
-        Tasks of all kinds counted, those without cards included.
-    weight, cpu, gpus, request : int arrays (M,)
-        How many of `total` tasks are like this, their CPU, their cards, and their request among the U.
-    on_node : bool array (M, K)
-        Whether the task may run on the node class.
-    units : int array (U,)
-        Units of each card.
-    on_card : bool array (C + 1, U)
-        Whether the request may use the card kind; False in the last row, for no card.
-    """
-
-    total: int
-    weight: Ints
-    cpu: Ints
-    gpus: Ints
-    request: Ints
-    on_node: Bools
-    units: Ints
-    on_card: Bools
-
-    def fragmentation(self, node_class: Ints, cpu: Ints, idle: Ints, kind: Ints) -> Ints:
-        """Return `total` times the idle units that an expected task cannot use, for each row of the arguments."""
-        room = (idle[:, :, None] >= self.units) & self.on_card[kind]
-        usable = np.einsum("ncu,nc->nu", room, idle)
-        runs = room.sum(axis=1)[:, self.request] >= self.gpus
-        runs &= (cpu[:, None] >= self.cpu) & self.on_node.T[node_class]
-        saved = np.where(runs, usable[:, self.request], 0) @ self.weight
-        fragments: Ints = idle.sum(axis=1) * self.total - saved
-        return fragments
-
-
-def typical_tasks(instance: Instance) -> Typical:
-    """Return the commonest tasks that together make up `TYPICAL_PERCENT` of those that pending jobs want."""
-    cpu = instance.resources.index("cpu") if "cpu" in instance.resources else None
-    counts: dict[tuple[int, int, int, bytes, bytes], int] = {}
-    shape_of: dict[tuple[int, int, int, bytes, bytes], int] = {}
-    for number, (shape, count) in enumerate(zip(instance.shapes, demand(instance).tolist(), strict=True)):
-        cores = 0 if cpu is None else shape.demand[cpu]
-        node, card = instance.admits_node[number].tobytes(), instance.admits_card[number].tobytes()
-        key = (cores, shape.units, shape.gpus, node, card)
-        if count:
-            counts[key] = counts.get(key, 0) + count
-            shape_of.setdefault(key, number)
-    wanted, covered = sum(counts.values()), 0
-    kept = []
-    for key in sorted(counts, key=lambda key: (counts[key], key), reverse=True):
-        if covered * 100 >= wanted * TYPICAL_PERCENT:
-            break
-        covered += counts[key]
-        if key[2]:
-            kept.append(key)
-    requests = sorted({(key[1], key[4]) for key in kept})
-    first = np.array([shape_of[key] for key in kept], dtype=np.int64)
-    on_card = np.zeros((len(instance.card_kinds) + 1, len(requests)), dtype=np.bool_)
-    for u, (_, card) in enumerate(requests):
-        on_card[:-1, u] = np.frombuffer(card, dtype=np.bool_)
-    return Typical(
-        total=max(1, covered),
-        weight=np.array([counts[key] for key in kept], dtype=np.int64),
-        cpu=np.array([key[0] for key in kept], dtype=np.int64),
-        gpus=np.array([key[2] for key in kept], dtype=np.int64),
-        request=np.array([requests.index((key[1], key[4])) for key in kept], dtype=np.int64),
-        on_node=instance.admits_node[first],
-        units=np.array([units for units, _ in requests], dtype=np.int64),
-        on_card=on_card,
-    )

@@ -6,7 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from placement.heuristics.rule import Rule
+from placement.heuristics.frontier import Frontier
+from placement.heuristics.nodes import Nodes
+from placement.heuristics.rule import Finder, Rule
 from placement.instance import Ints
 
 
@@ -18,6 +20,20 @@ class FirstFit(Rule):
 
     name: ClassVar[str] = "first-fit"
 
-    def scores(self, shape: int, slots: Ints) -> Ints:
-        """Return 0 for every slot."""
-        return np.zeros(len(slots), dtype=np.int64)
+    def __init__(self, nodes: Nodes, rng: np.random.Generator) -> None:
+        super().__init__(nodes, rng)
+        self._frontier = Frontier(nodes)
+
+    def scores(self, shape: int, rows: Ints) -> Ints:
+        """Return 0 for every row."""
+        return np.zeros(len(rows), dtype=np.int64)
+
+    def finder(self) -> Finder:
+        """Return what finds the first node with room without scoring the others."""
+        return self._frontier
+
+    def cards(self, shape: int, row: int) -> tuple[int, ...]:
+        """Return the cards for a task on the node found last: those with least room left."""
+        cards = self._frontier.cards
+        assert cards is not None
+        return cards

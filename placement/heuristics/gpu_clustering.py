@@ -32,13 +32,13 @@ class GpuClustering(Rule):
 
     name: ClassVar[str] = "gpu-clustering"
 
-    def scores(self, shape: int, slots: Ints) -> Ints:
+    def scores(self, shape: int, rows: Ints) -> Ints:
         """Return the score above."""
         mine = self.marks(shape)
         if not mine:
-            return np.zeros(len(slots), dtype=np.int64)
-        base = MOST // 4 * (self.most_units - self.idle(slots).sum(axis=1)) // self.most_units
-        held = self.pool.marks[slots]
+            return np.zeros(len(rows), dtype=np.int64)
+        base = MOST // 4 * (self.most_units - self.idle(rows).sum(axis=1)) // self.most_units
+        held = self.nodes.marks[rows]
         quarter = np.select([held == mine, held & mine != 0, held == 0], [3, 2, 1], default=0)
         score: Ints = base + MOST // 4 * quarter
         return score

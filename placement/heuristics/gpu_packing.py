@@ -25,20 +25,20 @@ class GpuPacking(Rule):
 
     name: ClassVar[str] = "gpu-packing"
 
-    def scores(self, shape: int, slots: Ints) -> Ints:
+    def scores(self, shape: int, rows: Ints) -> Ints:
         """Return the score above."""
         task = self.shapes[shape]
         if not task.gpus:
-            return np.zeros(len(slots), dtype=np.int64)
-        state, whole = self.pool.state, self.card_units
-        usable = state.usable(shape, slots)
-        taken = np.sort(np.where(usable, state.units[slots], whole + 1), axis=1)[:, : task.gpus]
-        free_taken = (taken == whole).sum(axis=1)
-        percent = (taken * 100 // whole).sum(axis=1)
+            return np.zeros(len(rows), dtype=np.int64)
+        state, whole = self.nodes.state, self.card_units
+        units = state.units.T.take(rows, axis=1)  # cards first, as they are stored
+        taken = np.sort(np.where(state.usable(shape, rows).T, units, whole + 1), axis=0)[: task.gpus]
+        free_taken = (taken == whole).sum(axis=0)
+        percent = (taken * 100 // whole).sum(axis=0)
         used_node = np.where(
             free_taken > 0, np.maximum(MOST // 2 - free_taken, MOST // 3), np.maximum(MOST - percent // 10, MOST // 2)
         )
-        healthy = self.healthy[state.kind[slots]]
-        free = (healthy & (state.units[slots] == whole)).sum(axis=1)
-        score: Ints = np.where(free == healthy.sum(axis=1), np.maximum(MOST // 3 - free, free), used_node)
+        healthy = self.healthy.take(state.kind.T.take(rows, axis=1))
+        free = (healthy & (units == whole)).sum(axis=0)
+        score: Ints = np.where(free == healthy.sum(axis=0), np.maximum(MOST // 3 - free, free), used_node)
         return score

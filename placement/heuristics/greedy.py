@@ -7,13 +7,11 @@ import time
 import numpy as np
 
 from placement.heuristics.gangs import Gang, Placed, Spot
-from placement.heuristics.pool import Pool
+from placement.heuristics.nodes import Nodes
 from placement.heuristics.rule import Rule
 from placement.index import spread
-from placement.instance import Assignment, Instance, Ints
+from placement.instance import Assignment, Instance, Ints, JobClass
 from placement.solver import Limits, Progress, Report, Result, Stop, silent
-
-NO_ROOM = np.iinfo(np.int64).min
 
 HANDOVER = 2e-6
 """Seconds kept back for each placed task, to put the assignment together before the deadline."""
@@ -86,34 +84,40 @@ def _file_order(instance: Instance) -> Ints:
 
 
 class _Run:
-    """One run: the pool, the rule, and what the rule thought of each kind of node for each shape."""
+    """One run: the nodes, the rule, and what it knows of both."""
 
     def __init__(self, instance: Instance, rule: type[Rule], limits: Limits, seed: int) -> None:
         rng = np.random.default_rng(seed)
         order = rng.permutation(instance.nodes) if seed else _file_order(instance)
         self._instance = instance
-        self._pool = Pool(instance, order.astype(np.int64), rule.first_marks(instance))
-        self._rule = rule(self._pool, rng)
-        self._limits = limits
-        self._known: dict[int, tuple[Ints, Ints]] = {}
-        self._cards: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
+        self._nodes = Nodes(instance, order.astype(np.int64), rule.first_marks(instance))
+        self._rule = rule(self._nodes, rng)
+        self._finder = self._rule.finder()
+        self._marks = [self._rule.marks(shape) for shape in range(len(instance.shapes))]
+        self._single = [_single_shape(job_class) for job_class in instance.job_classes]
+        self._deadline = limits.deadline
         self._placed = 0
         self._refused_at: dict[int, int] = {}
+        self._fits_nowhere: set[int] = set()
 
     def resume(self, start: Assignment) -> dict[int, list[Placed]]:
         """Place the tasks of an assignment and return them by job."""
         found: dict[int, list[Placed]] = {}
+        row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
         columns = zip(start.job.tolist(), start.leaf.tolist(), start.task.tolist(), start.node.tolist(), strict=True)
         for row, (job, leaf, number, node) in enumerate(columns):
             cards = tuple(start.cards[start.offset[row] : start.offset[row + 1]].tolist())
             shape = self._instance.job_classes[self._instance.job_class[job]].leaves[leaf].shape
-            self._pool.place(shape, node, cards, self._rule.marks(shape))
+            self._nodes.place(shape, row_of[node], cards, self._marks[shape])
             found.setdefault(job, []).append((leaf, number, (node, cards)))
-        self._pool.commit()
+        self._commit()
         return found
 
     def serve(self, number: int, kept: list[Placed]) -> list[Placed]:
         """Place what fits of a job of some class around what it has already; return all its tasks."""
+        shape = self._single[number]
+        if shape is not None and not kept:
+            return self._serve_single(shape)
         if not kept and self._refused_at.get(number) == self._placed:
             return kept  # nothing has changed since the same was refused
         gang = Gang(self._instance.job_classes[number], self)
@@ -124,60 +128,53 @@ class _Run:
             else:
                 self._refused_at[number] = self._placed
         except _OutOfTimeError:
-            self._pool.undo(0)
+            self.undo(0)
             raise
         self._placed += len(gang) - len(kept)
-        self._pool.commit()
+        self._commit()
         return list(gang.tasks())
+
+    def _serve_single(self, shape: int) -> list[Placed]:
+        """Place a job of one task, which most are, without the ado of a gang."""
+        spot = self.place(shape)
+        if spot is None:
+            return []
+        self._placed += 1
+        self._commit()
+        return [(0, 0, spot)]
 
     def place(self, shape: int) -> Spot | None:
         """Place one task by the rule; see `placement.heuristics.gangs.Places`."""
-        if time.monotonic() > self._limits.deadline - HANDOVER * self._placed:
-            raise _OutOfTimeError
-        score = self._scores(shape)
-        live = self._pool.size > 0
-        within = self._pool.within_limits(shape)
-        candidates = np.flatnonzero(live & (score != NO_ROOM) if within is None else live & (score != NO_ROOM) & within)
-        if not len(candidates):
+        if shape in self._fits_nowhere:
             return None
-        node = self._rule.choose(candidates, score[candidates])
-        cards = self._cards_of(shape, node)
-        self._pool.place(shape, node, cards, self._rule.marks(shape))
-        return node, cards
+        if time.monotonic() > self._deadline - HANDOVER * self._placed:
+            raise _OutOfTimeError
+        row = self._finder.find(shape, self._nodes.within_limits(shape))
+        if row < 0:
+            if not self._nodes.mark():  # nothing will be taken back, and what is free only shrinks
+                self._fits_nowhere.add(shape)
+            return None
+        cards = self._rule.cards(shape, row)
+        self._nodes.place(shape, row, cards, self._marks[shape])
+        return self._nodes.node(row), cards
 
     def mark(self) -> int:
         """Return the present point in time."""
-        return self._pool.mark()
+        return self._nodes.mark()
 
     def undo(self, mark: int) -> None:
         """Take back everything placed since a point in time."""
-        self._pool.undo(mark)
+        undone = self._nodes.undo(mark)
+        if len(undone):
+            self._finder.undone(undone)
 
-    def _cards_of(self, shape: int, node: int) -> tuple[int, ...]:
-        """Return the rule's cards, asked for once for each kind of node."""
-        if self._rule.draws_cards:
-            return self._rule.cards(shape, node)
-        slot = int(self._pool.slot_of[node])
-        version = int(self._pool.version[slot])
-        known = self._cards.get((shape, slot))
-        if known is None or known[0] != version:
-            known = self._cards[shape, slot] = (version, self._rule.cards(shape, node))
-        return known[1]
+    def _commit(self) -> None:
+        self._nodes.commit()
+        self._finder.commit()
 
-    def _scores(self, shape: int) -> Ints:
-        """Return the score of every slot that has nodes, `NO_ROOM` where the task does not fit."""
-        pool = self._pool
-        score, seen = self._known.get(shape, (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)))
-        if len(score) < pool.capacity:
-            new = pool.capacity - len(score)
-            score = np.concatenate([score, np.full(new, NO_ROOM)])
-            seen = np.concatenate([seen, np.zeros(new, dtype=np.int64)])
-            self._known[shape] = (score, seen)
-        stale = np.flatnonzero((pool.size > 0) & (seen != pool.version))
-        if len(stale):
-            seen[stale] = pool.version[stale]
-            score[stale] = NO_ROOM
-            fits = stale[pool.state.fits(shape, stale)]
-            if len(fits):
-                score[fits] = self._rule.scores(shape, fits)
-        return score
+
+def _single_shape(job_class: JobClass) -> int | None:
+    """Return the shape of the one task of a job, or None if it may have more."""
+    if len(job_class.leaves) != 1 or job_class.leaves[0].count * job_class.leaves[0].copies != 1:
+        return None
+    return job_class.leaves[0].shape

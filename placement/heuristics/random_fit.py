@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from placement.heuristics.rule import Rule
-from placement.instance import Ints
+from placement.heuristics.ranking import Ranking
+from placement.heuristics.rule import Finder, Rule
+from placement.instance import Bools, Ints
 
 
 class RandomFit(Rule):
@@ -18,24 +19,27 @@ class RandomFit(Rule):
     """
 
     name: ClassVar[str] = "random"
-    draws_cards: ClassVar[bool] = True
 
-    def scores(self, shape: int, slots: Ints) -> Ints:
-        """Return 0 for every slot."""
-        return np.zeros(len(slots), dtype=np.int64)
+    def scores(self, shape: int, rows: Ints) -> Ints:
+        """Return 0 for every row."""
+        return np.zeros(len(rows), dtype=np.int64)
 
-    def choose(self, candidates: Ints, score: Ints) -> int:
-        """Return a node drawn uniformly from all nodes of the candidates."""
-        size = self.pool.size[candidates]
-        drawn = int(self.rng.integers(size.sum()))
-        slot = int(np.searchsorted(np.cumsum(size), drawn, side="right"))
-        within = drawn - int(size[:slot].sum())
-        return int(self.pool.nodes(int(candidates[slot]))[within])
+    def finder(self) -> Finder:
+        """Return what draws a node."""
+        return _Draw(self)
 
-    def cards(self, shape: int, node: int) -> tuple[int, ...]:
+    def cards(self, shape: int, row: int) -> tuple[int, ...]:
         """Return a random card for a share of one card, the tightest cards otherwise."""
         task = self.shapes[shape]
         if task.gpus != 1 or task.units == self.card_units:
-            return super().cards(shape, node)
-        usable = np.flatnonzero(self.pool.state.usable(shape, self.pool.slot_of[node : node + 1])[0])
+            return super().cards(shape, row)
+        usable = np.flatnonzero(self.nodes.state.usable(shape, np.array([row]))[0])
         return (int(usable[self.rng.integers(len(usable))]),)
+
+
+class _Draw(Ranking):
+    def find(self, shape: int, within: Bools | None) -> int:
+        """Return the row of a node drawn uniformly from all nodes with room."""
+        room = self.of(shape) > self.no_room
+        rows = np.flatnonzero(room if within is None else room & within)
+        return int(rows[self._rule.rng.integers(len(rows))]) if len(rows) else -1

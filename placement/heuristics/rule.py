@@ -1,16 +1,17 @@
-"""What a greedy rule is: a score for every kind of node that has room, and a choice of cards."""
+"""What a greedy rule is: a score for every node that has room, and a choice of cards."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from placement import units
-from placement.heuristics.pool import Pool
-from placement.instance import Instance, Ints
+from placement.heuristics.nodes import Nodes
+from placement.heuristics.ranking import Ranking
+from placement.instance import Bools, Instance, Ints
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,64 +22,71 @@ LIMIT = 2.0**60
 """Scores beyond this are cut."""
 
 
-def whole_scores(score: Floats) -> Ints:
-    """Return scores cut to whole numbers; one that is no number, or beyond all bounds, is the worst or the best."""
-    return np.clip(np.nan_to_num(score, nan=-LIMIT), -LIMIT, LIMIT).astype(np.int64)
+class Finder(Protocol):
+    """What knows which node is best for the task at hand."""
+
+    def find(self, shape: int, within: Bools | None) -> int:
+        """Return the row of the node for one task, among some if `within` is given; -1 where it fits nowhere."""
+        ...
+
+    def undone(self, rows: Ints) -> None:
+        """Take into account that tasks on some rows, perhaps named twice, were taken back."""
+        ...
+
+    def commit(self) -> None:
+        """Take what was placed so far as final."""
+        ...
 
 
 class Rule(ABC):
-    """One run of a greedy rule on a pool of nodes.
+    """One run of a greedy rule on the nodes of a cluster.
 
-    A rule in a file of its own says in its docstring where it comes from. Amounts are normalised by the largest node
-    of the cluster: `most_cpu` cores and `most_units` card units.
+    A rule in a file of its own says in its docstring where it comes from. What it thinks of a node depends on the task
+    and on what is free on that node, on nothing else. Amounts are normalised by the largest node of the cluster:
+    `most_cpu` cores and `most_units` card units.
     """
 
     name: ClassVar[str]
-    draws_cards: ClassVar[bool] = False
-    """Whether `cards` may answer differently for equal nodes."""
 
-    def __init__(self, pool: Pool, rng: np.random.Generator) -> None:
-        self.pool = pool
+    def __init__(self, nodes: Nodes, rng: np.random.Generator) -> None:
+        self.nodes = nodes
         self.rng = rng
-        instance = pool.instance
+        instance = nodes.instance
         self.shapes = instance.shapes
         self.card_units = instance.card_units
         self.healthy = np.array([kind.healthy for kind in instance.card_kinds] + [False], dtype=np.bool_)
-        self.most_units = max(1, pool.state.units.shape[1]) * instance.card_units
-        cores = [float(units.exact(node.cpu)) for node in instance.snapshot.nodes if node.cpu is not None]
-        self.most_cpu = max(cores, default=0.0)
+        self._any_unhealthy = not self.healthy[:-1].all()
+        self.most_units = max(1, nodes.state.units.shape[1]) * instance.card_units
+        cores = {node.cpu for node in instance.snapshot.nodes}
+        unlimited = None in cores
+        self.most_cpu = max((float(units.exact(cpu)) for cpu in cores if cpu is not None), default=0.0)
         self._cpu = instance.resources.index("cpu") if "cpu" in instance.resources else -1
         self._core = float(instance.resource_units[self._cpu]) if self._cpu >= 0 else 0.0
+        asked = max((self.cpu_asked(shape) for shape in range(len(self.shapes))), default=0.0)
+        self.has_small_scores = not (unlimited and asked > 1.0) and nodes.state.units.shape[1] <= MOST
+        """Whether all scores lie between -100 and 100: a task that fits takes a fraction of the largest node, unless
+        it takes more on a node without limit."""
 
     @abstractmethod
-    def scores(self, shape: int, slots: Ints) -> Ints:
-        """Return how good it is to place one task on a node of each slot; the largest is taken.
+    def scores(self, shape: int, rows: Ints) -> Ints:
+        """Return how good it is to place one task on the node of each row; the largest is taken.
 
         Parameters
         ----------
         shape : int
-        slots : int array
-            Slots with room for the task.
+        rows : int array
+            Rows with room for the task, perhaps some of them twice.
         """
 
-    def cards(self, shape: int, node: int) -> tuple[int, ...]:
+    def finder(self) -> Finder:
+        """Return what finds the node for a task: of those with the best score the first in the fixed order."""
+        return Ranking(self)
+
+    def cards(self, shape: int, row: int) -> tuple[int, ...]:
         """Return the cards for a task on a node that has room: those with least room left."""
-        cards = self.pool.state.tightest(shape, int(self.pool.slot_of[node]))
+        cards = self.nodes.state.tightest(shape, row)
         assert cards is not None
         return cards
-
-    def choose(self, candidates: Ints, score: Ints) -> int:
-        """Return the node for a task: of the slots with the best score, the node first in the fixed order.
-
-        Parameters
-        ----------
-        candidates : int array
-            Slots with room.
-        score : int array
-            Their scores.
-        """
-        tied = candidates[score == score.max()]
-        return self.pool.first_node(int(tied[self.pool.first[tied].argmin()]))
 
     def marks(self, shape: int) -> int:
         """Return the bits that a task leaves on its node; rules that look at them override this."""
@@ -89,28 +97,36 @@ class Rule(ABC):
         """Return the bits that running work has left on each node, or None for none."""
         return None
 
+    def whole_scores(self, score: Floats) -> Ints:
+        """Return scores cut to whole numbers; one that is no number, or beyond all bounds, is the worst or the best."""
+        if self.has_small_scores:
+            return score.astype(np.int64)
+        return np.clip(np.nan_to_num(score, nan=-LIMIT), -LIMIT, LIMIT).astype(np.int64)
+
     # --- what several rules look at ------------------------------------------------------------------------------
 
-    def idle(self, slots: Ints) -> Ints:
-        """Return the free units on the healthy cards of a node of each slot."""
-        state = self.pool.state
-        idle: Ints = np.where(self.healthy[state.kind[slots]], state.units[slots], 0)
+    def idle(self, rows: Ints) -> Ints:
+        """Return the free units on the healthy cards of a node of each row."""
+        state = self.nodes.state
+        idle: Ints = state.units.T.take(rows, axis=1).T
+        if self._any_unhealthy:
+            idle *= self.healthy[state.kind[rows]]
         return idle
 
     def asked_units(self, shape: int) -> int:
         """Return the card units that a task takes in all."""
         return self.shapes[shape].gpus * self.shapes[shape].units
 
-    def gpu_free(self, slots: Ints) -> Floats:
+    def gpu_free(self, rows: Ints) -> Floats:
         """Return the free card units as a fraction of the largest node."""
-        free: Floats = self.idle(slots).sum(axis=1) / self.most_units
+        free: Floats = self.idle(rows).sum(axis=1) / self.most_units
         return free
 
-    def cpu_free(self, slots: Ints) -> Floats:
+    def cpu_free(self, rows: Ints) -> Floats:
         """Return the free CPU as a fraction of the largest node; at most 1 where CPU has no limit."""
         if self._cpu < 0 or not self.most_cpu:
-            return np.zeros(len(slots))
-        free: Floats = np.minimum(self.pool.state.free[slots, self._cpu] * self._core / self.most_cpu, 1.0)
+            return np.zeros(len(rows))
+        free: Floats = np.minimum(self.nodes.state.free[:, self._cpu][rows] * self._core / self.most_cpu, 1.0)
         return free
 
     def cpu_asked(self, shape: int) -> float:

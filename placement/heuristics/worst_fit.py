@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from placement.heuristics.rule import MOST, Rule, whole_scores
+from placement.heuristics.rule import MOST, Rule
 from placement.instance import Ints
 
 
@@ -19,8 +19,8 @@ class WorstFit(Rule):
 
     name: ClassVar[str] = "worst-fit"
 
-    def scores(self, shape: int, slots: Ints) -> Ints:
+    def scores(self, shape: int, rows: Ints) -> Ints:
         """Return the score above."""
-        cpu = self.cpu_free(slots) - self.cpu_asked(shape)
-        gpu = self.gpu_free(slots) - self.asked_units(shape) / self.most_units
-        return whole_scores((cpu * 0.5 + gpu * 0.5) * MOST)
+        cpu = self.cpu_free(rows) - self.cpu_asked(shape)
+        gpu = self.gpu_free(rows) - self.asked_units(shape) / self.most_units
+        return self.whole_scores((cpu * 0.5 + gpu * 0.5) * MOST)

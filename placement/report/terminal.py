@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placement.engine import Listener, Update
+from placement.run import Listener, Update
 
 
 def printable(text: str) -> str:

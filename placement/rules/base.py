@@ -11,9 +11,12 @@ provide. What only depends on how cards are shared is in `placement.cards`; gang
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
 
 from placement.snapshot import Gpu, Job, Node, Task
 
@@ -31,7 +34,7 @@ class NodeFilter(Protocol):
         ...
 
     def task_key(self, job: Job, task: Task) -> Hashable:
-        """Return all that the rule reads of a task and its job."""
+        """Return all that the rule reads of a task and its job, whose name, times, worth and count it leaves alone."""
         ...
 
     def refusal(self, task_key: Hashable, node_key: Hashable) -> str | None:
@@ -57,6 +60,18 @@ class CardFilter(Protocol):
         ...
 
 
+@runtime_checkable
+class Tabulated(Protocol):
+    """A filter that knows a quicker way to many refusals than one pair after the other.
+
+    Only a rule of which both sides may read thousands of different things needs it.
+    """
+
+    def refusals(self, task_keys: Sequence[Hashable], keys: Sequence[Hashable]) -> npt.NDArray[np.bool_]:
+        """Return which of some nodes or cards refuse which of some tasks, in a (tasks, places) mask."""
+        ...
+
+
 class Dimensions(Protocol):
     """Amounts that tasks use up and nodes provide, by resource name."""
 
@@ -67,5 +82,8 @@ class Dimensions(Protocol):
         ...
 
     def capacity(self, node: Node) -> Mapping[str, Fraction | None]:
-        """Return what one node provides: None is no limit, a resource not named is not there."""
+        """Return what one node provides: None is no limit, a resource not named is not there.
+
+        It does not depend on the node's name, position, labels or count.
+        """
         ...

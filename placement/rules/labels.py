@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Set
+from collections import defaultdict
+from collections.abc import Hashable, Sequence, Set
 from typing import ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from placement.snapshot import Job, Node, Task
 
@@ -27,7 +31,7 @@ class NodeSelector:
 
     def node_key(self, node: Node) -> Hashable:
         """Return the node's labels that some task names."""
-        return tuple(sorted(item for item in node.labels.items() if self._asked is None or item in self._asked))
+        return tuple(sorted(node.labels.items() if self._asked is None else node.labels.items() & self._asked))
 
     def task_key(self, job: Job, task: Task) -> Hashable:
         """Return the labels asked for."""
@@ -40,3 +44,21 @@ class NodeSelector:
             if labels.get(label) != value:
                 return f"label {label}={value} is missing"
         return None
+
+    def refusals(self, task_keys: Sequence[Hashable], keys: Sequence[Hashable]) -> npt.NDArray[np.bool_]:
+        """Count, for each task, how many of its labels each node carries; see `placement.rules.base.Tabulated`."""
+        carried_by: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for node, node_key in enumerate(keys):
+            for label in cast(Labels, node_key):
+                carried_by[label].append(node)
+        indices = {label: np.array(nodes) for label, nodes in carried_by.items()}
+        refused = np.zeros((len(task_keys), len(keys)), dtype=np.bool_)
+        for row, task_key in enumerate(task_keys):
+            labels = cast(Labels, task_key)
+            if labels:
+                carried = np.zeros(len(keys), dtype=np.int64)
+                for label in labels:
+                    if label in indices:
+                        carried[indices[label]] += 1
+                refused[row] = carried < len(labels)
+        return refused

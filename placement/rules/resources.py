@@ -9,6 +9,8 @@ from typing import ClassVar
 from placement import units
 from placement.snapshot import Node, Task
 
+ONE_POD = Fraction(1)
+
 
 class NodeResources:
     """CPU in cores, memory in bytes, one pod slot a task, extended resources in their own unit."""
@@ -17,7 +19,7 @@ class NodeResources:
 
     def demand(self, task: Task) -> Mapping[str, Fraction]:
         """Return what one task uses."""
-        amounts = {"cpu": units.exact(task.cpu), "memory": units.exact(task.memory), "pods": Fraction(1)}
+        amounts = {"cpu": units.exact(task.cpu), "memory": units.exact(task.memory), "pods": ONE_POD}
         for resource, quantity in task.extended.items():
             amounts[extended(resource)] = units.exact(quantity)
         return amounts

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from placement.snapshot import Job, Node, Taint, Task, Toleration
 
@@ -39,6 +43,27 @@ class Taints:
             if not any(tolerates(toleration, taint) for toleration in tolerations):
                 return f"taint {taint.key}={taint.value}:{taint.effect} is not tolerated"
         return None
+
+    def refusals(self, task_keys: Sequence[Hashable], keys: Sequence[Hashable]) -> npt.NDArray[np.bool_]:
+        """Look at each toleration and each taint once, not at each pair; see `placement.rules.base.Tabulated`."""
+        on = [(node, taint) for node, node_key in enumerate(keys) for taint in cast(tuple[Taint, ...], node_key)]
+        number = {taint: index for index, taint in enumerate(dict.fromkeys(taint for _, taint in on))}
+        called: dict[str, list[Taint]] = defaultdict(list)
+        for taint in number:
+            called[taint.key].append(taint)
+        tolerated_by: dict[Toleration, list[int]] = {}
+        node = np.array([node for node, _ in on], dtype=np.int64)
+        mark = np.array([number[taint] for _, taint in on], dtype=np.int64)
+        refused = np.zeros((len(task_keys), len(keys)), dtype=np.bool_)
+        for row, task_key in enumerate(task_keys):
+            tolerated = np.zeros(len(number), dtype=np.bool_)
+            for toleration in cast(tuple[Toleration, ...], task_key):
+                if toleration not in tolerated_by:
+                    alike = called.get(toleration.key, ()) if toleration.key else number
+                    tolerated_by[toleration] = [number[taint] for taint in alike if tolerates(toleration, taint)]
+                tolerated[tolerated_by[toleration]] = True
+            refused[row, node[~tolerated[mark]]] = True
+        return refused
 
 
 class Cordon:

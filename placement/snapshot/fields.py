@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import compress
 
 from placement import units
 from placement.snapshot.report import Found, Report, names, show, step
@@ -145,8 +144,12 @@ class Names:
         self.kind = kind
         self.entries = entries
         self.counts = counts
-        self.first = dict(zip(reversed(entries), range(len(entries) - 1, -1, -1), strict=True))
-        self.counted = any(count > 1 for count in counts)
+        self.counted = max(counts, default=0) > 1
+
+    @cached_property
+    def first(self) -> dict[str, int]:
+        """The first entry of each name; what is all right and never referred to does not need it."""
+        return dict(zip(reversed(self.entries), range(len(self.entries) - 1, -1, -1), strict=True))
 
     def find(self, text: str) -> int | None:
         """Return the entry that a name belongs to, or None; copies are called by their own names."""
@@ -166,11 +169,11 @@ class Names:
 
     def judge(self, report: Report) -> None:
         """Report names that are empty, unreadable, or taken."""
-        wrong = [wrong_name(text) is not None for text in self.first] if self._suspicious() else []
-        unreadable = set(compress(self.first, wrong))
-        repeated = len(self.first) < len(self.entries)
-        if not (unreadable or repeated or self.counted):
+        different = set(self.entries)
+        readable = "" not in different and "".join(self.entries).isprintable()
+        if readable and len(different) == len(self.entries) and not self.counted:
             return
+        unreadable = set() if readable else {text for text in different if wrong_name(text) is not None}
         for index, text in enumerate(self.entries):
             where = f"{self.kind}s[{index}].name"
             if text in unreadable:
@@ -181,9 +184,6 @@ class Names:
             elif self.counted and self.counts[index] == 1 and (family := self._family(text)) is not None:
                 other = f"{self.kind}s[{family}], {show(self.entries[family])} with count {self.counts[family]}"
                 report.add(where, f"{show(text)} is also the name of a copy of {other}", "rename one of them")
-
-    def _suspicious(self) -> bool:
-        return not all(map(str.isprintable, self.first)) or "" in self.first
 
     @cached_property
     def known(self) -> Collection[str]:

@@ -17,6 +17,7 @@ from placement.errors import Problem, SnapshotError
 from placement.snapshot.events import EventLog
 from placement.snapshot.report import Report
 from placement.snapshot.schema import schema as schema
+from placement.snapshot.sharing import share
 from placement.snapshot.snapshot import Snapshot
 from placement.snapshot.strict import decode, name_of, read
 from placement.snapshot.structure import explain
@@ -48,7 +49,9 @@ def load(source: str | Path | BinaryIO) -> Snapshot:
         If it cannot be read or is wrong. The first mistake in structure is reported alone, mistakes in meaning are
         reported together.
     """
-    return _accepted(decode(read(source), Snapshot, source=name_of(source), most=MOST_ENTRIES), name_of(source))
+    # one pause for all of it: a collector that wakes between decoding and sharing would look at what is about to go
+    with collector_paused():
+        return _accepted(decode(read(source), Snapshot, source=name_of(source), most=MOST_ENTRIES), name_of(source))
 
 
 def loads(data: bytes, source: str = "") -> Snapshot:
@@ -60,7 +63,8 @@ def loads(data: bytes, source: str = "") -> Snapshot:
     source : str
         Name to use in messages.
     """
-    return _accepted(decode(data, Snapshot, source=source, most=MOST_ENTRIES), source)
+    with collector_paused():
+        return _accepted(decode(data, Snapshot, source=source, most=MOST_ENTRIES), source)
 
 
 def load_events(source: str | Path | BinaryIO) -> EventLog:
@@ -193,6 +197,7 @@ def _defaulted(record: Record) -> Record:
 
 def _accepted(snapshot: Snapshot, source: str = "") -> Snapshot:
     with collector_paused():
+        share(snapshot)
         report = judge(snapshot)
     _raise_if_wrong(report, source)
     remember(snapshot)

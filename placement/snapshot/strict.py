@@ -196,7 +196,9 @@ def _scan(text: str) -> list[tuple[str, Any]]:
 
     def close(pairs: list[tuple[str, Any]]) -> _Mark | None:
         nonlocal top
-        if first or (len(pairs) > 1 and len(dict(pairs)) != len(pairs)):
+        # half of all objects have two keys, and comparing those is quicker than making a dict of them
+        repeats = pairs[0][0] == pairs[1][0] if len(pairs) == 2 else len(dict(pairs)) != len(pairs)
+        if repeats or first:
             return climb(pairs)
         top = pairs
         return None

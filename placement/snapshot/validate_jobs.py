@@ -87,24 +87,43 @@ class JobRules:
         self.tasks: Memo[tuple[Any, ...], tuple[Found, ...]] = Memo(_task)
         self.group_names: Memo[str, tuple[Found, ...]] = Memo(lambda text: tuple(_group_name(text)))
         self.topologies: Memo[Topology, tuple[Found, ...]] = Memo(lambda t: tuple(_topology(t, self.inner)))
+        self.right_kinds: set[tuple[Any, ...]] = set()
+        self.right: dict[int, int] = {}
+        """By identity, tasks of gangs with nothing wrong; jobs that were read share equal gangs."""
 
     def judge(self, index: int, job: Job) -> int:
         """Report what is wrong with a job in itself; return how many tasks it stands for."""
+        common = _COMMON(job)
+        tasks = self.right.get(id(job.groups))
+        if tasks is None or common not in self.right_kinds or job.submit_time is not None or job.queue:
+            tasks = self._judge_common(index, job)
+        if _RARE(job) != _NOT_RARE:
+            self._judge_rare(index, job)
+        return common[0] * tasks if common[0] > 0 else 0
+
+    def _judge_common(self, index: int, job: Job) -> int:
         found = self.kinds[_COMMON(job)]
         if found:
             self.report.extend(self.path(index), found)
+        else:
+            self.right_kinds.add(_COMMON(job))
         if job.submit_time is not None and not math.isfinite(job.submit_time):
             self.report.extend(self.path(index), number(".submit_time", job.submit_time))
         if self.queues and job.queue and job.queue not in self.queues:
             self.report.unknown(f"{self.path(index)}.queue", "queue", job.queue, self.queues)
-        if not job.groups:
-            self.report.add(f"{self.path(index)}.groups", "the job has no task group", "add a group with a task")
-        tasks = self._siblings((index,), job.groups)
-        if _RARE(job) != _NOT_RARE:
-            self._judge_rare(index, job)
-        return max(0, job.count) * tasks
+        tasks = self.right.get(id(job.groups))
+        return self._gang(index, job.groups) if tasks is None else tasks
 
     # --- groups ----------------------------------------------------------------------------------------------
+
+    def _gang(self, index: int, groups: tuple[TaskGroup, ...]) -> int:
+        before = self.report.total
+        if not groups:
+            self.report.add(f"{self.path(index)}.groups", "the job has no task group", "add a group with a task")
+        tasks = self._siblings((index,), groups)
+        if self.report.total == before:
+            self.right[id(groups)] = tasks
+        return tasks
 
     def _at(self, where: Where) -> str:
         return self.path(where[0]) + "".join(f".groups[{index}]" for index in where[1:])
@@ -326,7 +345,8 @@ def judge_order(jobs: tuple[Job, ...], known: Names, report: Report) -> None:
                 report.add(path, "the job waits for itself", "remove it")
             else:
                 graph.setdefault(index, set()).add(other)
-    report_cycle(graph, [job.name for job in jobs], "jobs[{}].after", "the jobs wait for one another", report)
+    called = [job.name for job in jobs] if graph else []
+    report_cycle(graph, called, "jobs[{}].after", "the jobs wait for one another", report)
 
 
 def report_cycle(graph: dict[int, set[int]], called: list[str], path: str, what: str, report: Report) -> None:

@@ -7,14 +7,24 @@ clusters and is carried. A device that does not exist, or one slot that holds tw
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from placement.snapshot.cluster import Node
 from placement.snapshot.fields import Names, distinct, number, whole
 from placement.snapshot.report import Found, Report, show, suggestion
 from placement.snapshot.validate_jobs import MOST_DEPTH
 from placement.snapshot.workload import Job, Running, RunningTask, Task, TaskGroup
+
+# what few running jobs and tasks have is looked at one by one where it is there at all
+_STATE = attrgetter("since", "work_done", "last_checkpoint", "restarts")
+_NO_STATE = _STATE(Running(tasks=()))
+_DEVICES = attrgetter("zone", "nics", "mig_starts")
+_NO_DEVICES = _DEVICES(RunningTask(group="", index=0, node=""))
+
+Leaves = Mapping[str, tuple[Task, int]]
+"""Groups with tasks by path: the task, and how many of it a whole job has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,44 +44,56 @@ class RunningRules:
         self.names = names
         self.time = time
         self.report = report
-        self.devices: dict[int, _Devices] = {}
+        # by identity of what they are made of: jobs and nodes that were read share equal groups and cards
+        self.leaves: dict[int, Leaves] = {}
+        self.devices: dict[tuple[int, int], _Devices] = {}
         self.slots: dict[tuple[str, int, int], str] = {}
 
     def judge(self, index: int, job: Job, running: Running) -> None:
         """Report what is wrong with where a running job is."""
-        path = f"jobs[{index}].running"
         if job.count > 1:
             what = f"the job stands for {show(job.count)} jobs, but only one of them can be at these places"
-            self.report.add(path, what, "give each running job an entry of its own")
-        self.report.extend(path, self._state(running))
-        leaves = dict(_leaves(job.groups))
+            self.report.add(f"jobs[{index}].running", what, "give each running job an entry of its own")
+        if _STATE(running) != _NO_STATE:
+            self.report.extend(f"jobs[{index}].running", self._state(running))
+        leaves = self.leaves.get(id(job.groups))
+        if leaves is None:
+            leaves = self.leaves[id(job.groups)] = dict(_leaves(job.groups))
         taken: dict[tuple[str, int], int] = {}
         for number_, place in enumerate(running.tasks):
-            where = f"{path}.tasks[{number_}]"
             leaf = leaves.get(place.group)
-            if leaf is None:
-                self.report.unknown(
-                    f"{where}.group", "group with tasks in this job called", place.group, sorted(leaves)
-                )
-            elif not 0 <= place.index < leaf[1]:
-                what = f"found {show(place.index)}, but the group has tasks 0 to {show(leaf[1] - 1)}"
-                self.report.add(f"{where}.index", what, "correct the index")
-            elif taken.setdefault((place.group, place.index), number_) != number_:
-                other = taken[place.group, place.index]
-                what = f"task {place.index} of {show(place.group)} is at tasks[{other}] already"
-                self.report.add(f"{where}.index", what, "keep one of them")
+            first = taken.setdefault((place.group, place.index), number_)
+            if leaf is None or not 0 <= place.index < leaf[1]:
+                self._judge_group(f"jobs[{index}].running.tasks[{number_}]", place, leaves)
+            elif first != number_:
+                what = f"task {place.index} of {show(place.group)} is at tasks[{first}] already"
+                self.report.add(f"jobs[{index}].running.tasks[{number_}].index", what, "keep one of them")
             entry = self.names.find(place.node)
             if entry is None:
-                self.report.unknown(f"{where}.node", "node", place.node, self.names.known)
+                path = f"jobs[{index}].running.tasks[{number_}].node"
+                self.report.unknown(path, "node", place.node, self.names.known)
                 continue
-            devices = self.devices.get(entry)
-            if devices is None:
-                devices = self.devices[entry] = _devices_of(self.nodes[entry])
-            found = [*_held(place, devices, None if leaf is None else leaf[0])]
-            if found:
-                self.report.extend(where, found)
-            if place.mig_starts:
+            devices = self._devices(self.nodes[entry])
+            if not _holds_just_cards(place, devices, None if leaf is None else leaf[0]):
+                where = f"jobs[{index}].running.tasks[{number_}]"
+                self.report.extend(where, _held(place, devices, None if leaf is None else leaf[0]))
                 self._judge_slots(where, place)
+
+    def _judge_group(self, where: str, place: RunningTask, leaves: Leaves) -> None:
+        """Report a task that its job does not have."""
+        if place.group not in leaves:
+            self.report.unknown(f"{where}.group", "group with tasks in this job called", place.group, sorted(leaves))
+        else:
+            most = leaves[place.group][1] - 1
+            what = f"found {show(place.index)}, but the group has tasks 0 to {show(most)}"
+            self.report.add(f"{where}.index", what, "correct the index")
+
+    def _devices(self, node: Node) -> _Devices:
+        key = id(node.gpus), id(node.zones)
+        devices = self.devices.get(key)
+        if devices is None:
+            devices = self.devices[key] = _devices_of(node)
+        return devices
 
     def _state(self, running: Running) -> Iterator[Found]:
         yield from number(".since", running.since)
@@ -119,6 +141,18 @@ def _devices_of(node: Node) -> _Devices:
         cards=sum(gpu.count for gpu in node.gpus),
         zones=frozenset(zone.id for zone in node.zones),
         nics=frozenset(nic.name for zone in node.zones for nic in zone.nics),
+    )
+
+
+def _holds_just_cards(place: RunningTask, devices: _Devices, task: Task | None) -> bool:
+    """Return whether a task holds cards that are there, as many as it asks for, and nothing else: nearly all do."""
+    gpus = place.gpus
+    return (
+        task is not None
+        and len(gpus) == task.gpus
+        and not task.mig_profile
+        and _DEVICES(place) == _NO_DEVICES
+        and (not gpus or (min(gpus) >= 0 and max(gpus) < devices.cards and len(set(gpus)) == len(gpus)))
     )
 
 

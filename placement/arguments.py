@@ -1,0 +1,69 @@
+"""The arguments of `placement.solve`: what each may be, and one clear error where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from placement.errors import Problem, UsageError
+from placement.snapshot import OBJECTIVES
+from placement.snapshot.report import suggestion
+
+LONGEST = 1e6
+"""Longest time limit in seconds; some platforms cannot wait much longer."""
+
+
+def refuse_arguments(
+    objectives: Sequence[str] | None,
+    solver: str,
+    time_limit: float | None,
+    gap: float,
+    seed: int,
+    solvers: Collection[str],
+) -> None:
+    """Raise `UsageError` if an argument of `solve` is out of range or unknown, whatever the snapshot.
+
+    Parameters
+    ----------
+    objectives, solver, time_limit, gap, seed
+        As in `placement.solve`.
+    solvers : collection of str
+        The names there are, ``"auto"`` apart.
+    """
+    problems = []
+    if not isinstance(solver, str) or (solver != "auto" and solver not in solvers):
+        problems.append(Problem("solver", f"{solver!r} is unknown", suggestion(str(solver), ["auto", *solvers])))
+    if time_limit is not None and not (_is_number(time_limit) and 0 < time_limit <= LONGEST):
+        remedy = f"give seconds above 0 and up to {LONGEST:.0e}, or none"
+        problems.append(Problem("time_limit", f"is {time_limit!r:.40}", remedy))
+    if not (_is_number(gap) and 0 <= gap <= 1):
+        problems.append(Problem("gap", f"is {gap!r}", "give a number from 0 to 1, such as 0.01 for one percent"))
+    if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**31):
+        problems.append(Problem("seed", f"is {seed!r}", f"give a whole number from 0 to {2**31 - 1}"))
+    if isinstance(objectives, str):
+        problems.append(Problem("objectives", f"is the text {objectives!r}", "give a list of names"))
+        objectives = None
+    if objectives is not None:
+        if not objectives:
+            problems.append(Problem("objectives", "the list is empty", f"give some of {', '.join(OBJECTIVES)}"))
+        if len(set(objectives)) < len(objectives):
+            problems.append(Problem("objectives", "one is named twice", "name each once, the most important first"))
+        problems += [
+            Problem("objectives", f"{name!r} is unknown", suggestion(name, OBJECTIVES))
+            for name in objectives
+            if name not in OBJECTIVES
+        ]
+    if problems:
+        raise UsageError(problems)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def refuse_objectives(objectives: tuple[str, ...]) -> None:
+    """Raise `UsageError` for an objective that no method pursues yet."""
+    if "completion_time" in objectives:
+        usable = ", ".join(name for name in OBJECTIVES if name != "completion_time")
+        raise UsageError.one(
+            "no model has the objective completion_time yet", f"choose among {usable}", path="objectives"
+        )

@@ -1,0 +1,43 @@
+"""What tasks, nodes and limits state of each resource, exactly and in base units."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from placement import units
+from placement.snapshot import DomainLimit, Node, Task
+
+GPUS = "gpus"
+"""The resource that shares of cards are counted in."""
+GPU_MEMORY = "gpu_memory"
+BYTES = ("memory", GPU_MEMORY)
+
+
+def amounts(task: Task) -> dict[str, Fraction]:
+    """Return what one task takes: of its node, and (under `GPUS` and `GPU_MEMORY`) of each of its cards."""
+    taken = {"cpu": units.exact(task.cpu), "memory": units.exact(task.memory), "pods": Fraction(1)}
+    if task.gpus:
+        taken[GPUS] = units.exact(1 if task.gpu_share is None else task.gpu_share)
+        taken[GPU_MEMORY] = units.exact(0 if task.gpu_memory is None else task.gpu_memory)
+    for name, quantity in task.extended.items():
+        taken[f"extended:{name}"] = units.exact(quantity)
+    return taken
+
+
+def capacity(node: Node) -> dict[str, Fraction | None]:
+    """Return what a node has: None is no limit, a resource that is not named is not there."""
+    there: dict[str, Fraction | None] = {
+        "cpu": None if node.cpu is None else units.exact(node.cpu),
+        "memory": None if node.memory is None else units.exact(node.memory),
+        "pods": None if node.pods is None else Fraction(node.pods),
+    }
+    for name, quantity in node.extended.items():
+        there[f"extended:{name}"] = units.exact(quantity)
+    return there
+
+
+def caps(limit: DomainLimit) -> dict[str, Fraction]:
+    """Return what a limit allows."""
+    named = {GPUS: limit.gpus, "cpu": limit.cpu, "memory": limit.memory}
+    allowed = {name: units.exact(quantity) for name, quantity in named.items() if quantity is not None}
+    return allowed | {f"extended:{name}": units.exact(quantity) for name, quantity in limit.extended.items()}

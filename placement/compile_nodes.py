@@ -1,0 +1,109 @@
+"""Node classes: nodes that no task can tell apart now."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placement.compile_free import Free
+from placement.compile_running import Used
+from placement.index import members, numbered
+from placement.instance import Ints, NodeClass
+from placement.rules import NodeFilter
+from placement.snapshot import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The classes of the nodes.
+
+    Attributes
+    ----------
+    classes : tuple of NodeClass
+        By first appearance in the file.
+    of_node : int array (N,)
+    cards : dict of int to tuple of int
+        See `placement.instance.Instance.node_cards`.
+    keys : list of tuple
+        What the node filters read of each class.
+    """
+
+    classes: tuple[NodeClass, ...]
+    of_node: Ints
+    cards: dict[int, tuple[int, ...]]
+    keys: list[tuple[Hashable, ...]]
+
+
+def classify_nodes(
+    nodes: Sequence[Node],
+    node_spec: Ints,
+    kind_of_spec: Ints,
+    free: Free,
+    used: Used,
+    filters: Sequence[NodeFilter],
+    place_of_spec: Ints,
+    limits_of_place: Sequence[tuple[int, ...]],
+) -> Classes:
+    """Group the nodes by what is free of them, what filters read of them, the limits they count in, and use.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+    node_spec : int array (N,)
+        Entry of each node.
+    kind_of_spec : int array
+        What an entry provides: the row of `free` for its nodes without running work.
+    free : Free
+    used : Used
+    filters : sequence of NodeFilter
+    place_of_spec : int array
+        Where each entry is, as far as limits are concerned.
+    limits_of_place : sequence of tuple of int
+    """
+    keys = list(zip(*[[rule.node_key(node) for node in nodes] for rule in filters], strict=True))
+    key_of_spec, first_of_key = numbered(keys)
+    limits_of_spec = numbered(limits_of_place)[0][place_of_spec] if len(nodes) else place_of_spec
+    # a row for the unused nodes of each entry, where the first of them is, and one for each node with running work
+    unused = np.ones(len(node_spec), dtype=np.bool_)
+    unused[used.nodes] = False
+    unused_nodes = np.flatnonzero(unused)
+    specs, first = np.unique(node_spec[unused_nodes], return_index=True)
+    node = np.concatenate([unused_nodes[first], used.nodes])
+    row = np.concatenate([kind_of_spec[specs], np.arange(len(used.nodes)) + len(free.alike) - len(used.nodes)])
+    order = np.argsort(node, kind="stable")
+    node, row, spec = node[order], row[order], node_spec[node[order]]
+    busy = ~unused[node]
+    columns = (free.alike[row], key_of_spec[spec], busy, limits_of_spec[spec])
+    number, first = numbered(zip(*(column.tolist() for column in columns), strict=True))
+
+    class_of_spec = np.zeros(len(nodes), dtype=np.int64)
+    class_of_spec[spec[~busy]] = number[~busy]
+    of_node = class_of_spec[node_spec]
+    of_node[node[busy]] = number[busy]
+    classes = tuple(
+        NodeClass(
+            nodes=inside,
+            free=free.amounts_of(one),
+            cards=free.cards_of(one),
+            in_use=in_use,
+            limits=limits_of_place[place_of_spec[entry]],
+        )
+        for inside, one, in_use, entry in zip(
+            members(of_node, len(first)), row[first].tolist(), busy[first].tolist(), spec[first].tolist(), strict=True
+        )
+    )
+    reordered = np.array(free.reordered(), dtype=np.bool_)
+    cards = {
+        one: free.devices_of(place)
+        for one, place in zip(node[busy].tolist(), row[busy].tolist(), strict=True)
+        if reordered[place]
+    }
+    orders = {kind: free.devices_of(kind) for kind in np.unique(row[~busy]).tolist() if reordered[kind]}
+    if orders:
+        for one in unused_nodes.tolist():
+            order_of_kind = orders.get(kind_of_spec[node_spec[one]])
+            if order_of_kind is not None:
+                cards[one] = order_of_kind
+    return Classes(classes, of_node, cards, [keys[first_of_key[i]] for i in key_of_spec[spec[first]].tolist()])

@@ -1,0 +1,168 @@
+"""The same cluster without any work: what can never start there can never start at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+
+import msgspec
+import numpy as np
+
+from placement.gang import Group, Leaf
+from placement.instance import Bools, Instance, Ints, JobClass
+from placement.refusals import Refusals
+from placement.rules import DIMENSIONS, node_filters
+from placement.snapshot import Job, Node, Task, TaskGroup
+
+CELLS = 2**22
+"""Pairs of a shape and a kind of node that are looked at together; keeps the tables small."""
+MOST = 2**62
+"""Stands for no limit, and for every capacity beyond it; requests in an instance are smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """Nodes that no pending task can tell apart when they are empty: one of each kind, its index, and how many."""
+
+    nodes: list[Node]
+    first: Ints
+    count: list[int]
+
+
+class EmptyCluster:
+    """Answers for classes of jobs whether nodes without work could take them."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self._known: dict[int, str | None] = {}
+
+    def never(self, number: int) -> str | None:
+        """Return why jobs of a class can never start, or None if nodes without work could take what they need."""
+        if number not in self._known:
+            self._known[number] = self._find(self.instance.job_classes[number])
+        return self._known[number]
+
+    def _find(self, job_class: JobClass) -> str | None:
+        spec = self._job(job_class)
+        leaf = _blocking(job_class.root, lambda leaf: self._fits(spec, leaf))
+        if leaf is None:
+            return None
+        task = _task(spec.groups, leaf.path.split("/"))
+        listed = self._refusals.listed(spec, task, np.array(self._kinds.count, dtype=np.int64))
+        return f"no node could take a task of {leaf.path} even without other work ({listed or 'there are no nodes'})"
+
+    def _job(self, job_class: JobClass) -> Job:
+        return self.instance.snapshot.jobs[int(self.instance.job_spec[job_class.jobs[0]])]
+
+    def _fits(self, spec: Job, leaf: Leaf) -> bool:
+        """Return whether some node without work can take a task of a leaf."""
+        if self._shapes[leaf.shape]:
+            return True
+        if self.instance.exact:
+            return False
+        # amounts rounded up and down never say "yes" wrongly, but they say "no" too often, and "never" must be true
+        task = _task(spec.groups, leaf.path.split("/"))
+        return self._refusals.takes(spec, task)
+
+    @cached_property
+    def _refusals(self) -> Refusals:
+        return Refusals(self._kinds.nodes, node_filters(self._tasks))
+
+    # --- kinds of nodes --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _kinds(self) -> _Kinds:
+        """Kinds in the order of the snapshot; a node's name and place keep no task off, labels only if one asks."""
+        nodes = self.instance.snapshot.nodes
+        asked = sorted({label for task in self._tasks for label in task.node_selector})
+        hardware = attrgetter(*(n for n in Node.__struct_fields__ if n not in ("name", "count", "position", "labels")))
+        encode = msgspec.json.Encoder().encode  # tells 1 from 1.0, as equality does not
+        number: dict[tuple[bytes, tuple[str | None, ...]], int] = {}
+        kinds = _Kinds([], np.zeros(0, dtype=np.int64), [])
+        first, index = [], 0
+        for node in nodes:
+            labels = tuple([node.labels.get(label) for label in asked]) if asked else ()
+            kind = number.setdefault((encode(hardware(node)), labels), len(kinds.nodes))
+            if kind == len(kinds.nodes):
+                kinds.nodes.append(node)
+                kinds.count.append(0)
+                first.append(index)
+            kinds.count[kind] += node.count
+            index += node.count
+        return _Kinds(kinds.nodes, np.array(first, dtype=np.int64), kinds.count)
+
+    @cached_property
+    def _tasks(self) -> list[Task]:
+        """One of every sort that waits."""
+        return [task for job_class in self.instance.job_classes for task in _tasks(self._job(job_class).groups)]
+
+    # --- shapes ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _shapes(self) -> Bools:
+        """Which shapes fit on some kind of node; kinds in pieces, and only for the shapes that fit on none so far."""
+        instance, kinds = self.instance, self._kinds
+        fits = np.zeros(len(instance.shapes), dtype=np.bool_)
+        capacity, cards = self._capacity(), self._cards()
+        first = 0
+        while first < len(kinds.nodes) and not fits.all():
+            left = np.flatnonzero(~fits)
+            piece = slice(first, first + max(1, CELLS // len(left)))
+            fits[left] = self._takes(left, piece, capacity[piece], cards[piece]).any(axis=1)
+            first = piece.stop
+        return fits
+
+    def _takes(self, shapes: Ints, piece: slice, capacity: Ints, cards: Ints) -> Bools:
+        """Return which kinds of nodes in a piece take which shapes."""
+        instance = self.instance
+        takes: Bools = instance.admits_node[shapes[:, None], instance.node_class[self._kinds.first[piece]][None, :]]
+        for resource in range(len(instance.resources)):
+            demand = np.array([instance.shapes[shape].demand[resource] for shape in shapes.tolist()], dtype=np.int64)
+            takes &= demand[:, None] <= capacity[None, :, resource]
+        memory = np.array([kind.memory for kind in instance.card_kinds], dtype=np.int64)
+        needed = np.array([instance.shapes[shape].memory for shape in shapes.tolist()], dtype=np.int64)
+        gpus = np.array([instance.shapes[shape].gpus for shape in shapes.tolist()], dtype=np.int64)
+        usable = instance.admits_card[shapes] & (needed[:, None] <= memory[None, :])
+        # doubles, for they multiply faster, and no node has 2**53 cards
+        takes &= usable.astype(np.float64) @ cards.T.astype(np.float64) >= gpus[:, None]
+        return takes
+
+    def _capacity(self) -> Ints:
+        """Return what each kind of node has of each resource, in the instance's units."""
+        resources = list(zip(self.instance.resources, self.instance.resource_units, strict=True))
+        capacity = np.zeros((len(self._kinds.nodes), len(resources)), dtype=np.int64)
+        for row, node in enumerate(self._kinds.nodes):
+            there = {name: amount for dimension in DIMENSIONS for name, amount in dimension.capacity(node).items()}
+            for column, (name, unit) in enumerate(resources):
+                amount = there.get(name, 0)
+                capacity[row, column] = MOST if amount is None else min(MOST, math.floor(amount / unit))
+        return capacity
+
+    def _cards(self) -> Ints:
+        """Return how many cards of each kind a node of each kind has."""
+        instance = self.instance
+        cards = np.zeros((len(self._kinds.nodes), len(instance.card_kinds)), dtype=np.int64)
+        for row, number in enumerate(instance.node_class[self._kinds.first].tolist()):
+            for kind, _, _ in instance.classes[number].cards:
+                cards[row, kind] += 1
+        return cards
+
+
+def _blocking(group: Group, fits: Callable[[Leaf], bool]) -> Leaf | None:
+    """Return a leaf that keeps the group from ever reaching its minimum, or None."""
+    if isinstance(group, Leaf):
+        return None if fits(group) else group
+    blocked = [leaf for leaf in (_blocking(child, fits) for child in group.children) if leaf is not None]
+    return blocked[0] if len(group.children) - len(blocked) < group.min_groups else None
+
+
+def _task(groups: Iterable[TaskGroup], path: list[str]) -> Task:
+    group = next(group for group in groups if group.name == path[0])
+    return group.task if group.task is not None else _task(group.groups, path[1:])
+
+
+def _tasks(groups: Iterable[TaskGroup]) -> list[Task]:
+    return [task for group in groups for task in ([group.task] if group.task is not None else _tasks(group.groups))]

@@ -1,0 +1,157 @@
+"""The nodes of a cluster in a fixed order while a greedy rule fills them, with a way back.
+
+Row r is the node that comes r-th in the order, so the first of equally good nodes is the one in the lowest row. After
+the nodes come the kinds that they start as, one row each, which never change: what holds of a kind at the start holds
+of all its nodes, and what a kind never had room for none of its nodes ever will, since placing only takes away and
+undoing gives back what was placed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from placement.instance import GPU, Bools, Instance, Ints
+from placement.state import State
+
+LEAST_CHANGES = 1024
+"""Room for so many changes at the start."""
+
+
+class Nodes:
+    """What is free on every node, and which nodes have changed.
+
+    Attributes
+    ----------
+    count : int
+        Number of nodes.
+    state : State
+        What is free, by row; it knows no domain limits, which span rows.
+    marks : int array
+        Bits a rule has left on the node of each row.
+    row_class : int array
+        Node class of each row.
+    kind_row : int array (N,)
+        Row of the kind that each node starts as.
+    kinds : int array
+        Rows of the kinds.
+    version : int array
+        Changes when the row does.
+    changes : int
+        Placed tasks, less those taken back.
+    """
+
+    def __init__(self, instance: Instance, order: Ints, marks: Ints | None = None) -> None:
+        """Start from an instance's free nodes.
+
+        Parameters
+        ----------
+        instance : Instance
+        order : int array (N,)
+            The nodes, first one first: among equally good nodes the first is taken.
+        marks : int array (N,), optional
+            Bits on each node at the start.
+        """
+        self.instance = instance
+        self.count = len(order)
+        self._node_at: list[int] = order.tolist()
+        of_node = instance.node_class[order]
+        if marks is None:
+            kind_class, kind_of = np.arange(len(instance.classes)), of_node
+            self.marks: Ints = np.zeros(self.count + len(kind_class), dtype=np.int64)
+        else:
+            pairs, kind_of = np.unique(np.stack([of_node, marks[order]], axis=1), axis=0, return_inverse=True)
+            kind_class, kind_of = pairs[:, 0], kind_of.reshape(-1)
+            self.marks = np.concatenate([marks[order], pairs[:, 1]])
+        self.kind_row: Ints = kind_of + self.count
+        self.kinds: Ints = np.arange(self.count, self.count + len(kind_class))
+        self.row_class = np.concatenate([of_node, kind_class])
+        self.state = State(_without_limits(instance, self.row_class))
+        self._use, self._counts_in = _limit_tables(instance)
+        self._left = np.array([row.capacity for row in instance.limits], dtype=np.int64)
+        self._journal: list[tuple[int, int, tuple[int, ...], int]] = []
+        self._changed: Ints = np.zeros(LEAST_CHANGES, dtype=np.int64)
+        self.version: Ints = np.ones(self.count + len(kind_class), dtype=np.int64)
+        self.changes = 0
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    def node(self, row: int) -> int:
+        """Return the node of a row."""
+        return self._node_at[row]
+
+    def changed(self, since: int) -> Ints:
+        """Return the rows of the tasks placed since there were so many, a row perhaps more than once."""
+        if self.changes - since > self.count:
+            return np.arange(self.count)
+        return self._changed[since : self.changes]
+
+    def within_limits(self, shape: int) -> Bools | None:
+        """Return the nodes whose domain limits leave room for one more task; None when no limit is in the way."""
+        if not len(self._left):
+            return None
+        full = self._use[shape] > self._left
+        if not full.any():
+            return None
+        blocked = np.asarray(self._counts_in[:, full].any(axis=1))
+        within: Bools = ~blocked[self.row_class[: self.count]]
+        return within
+
+    # --- placing -------------------------------------------------------------------------------------------------
+
+    def place(self, shape: int, row: int, cards: tuple[int, ...], marks: int = 0) -> None:
+        """Place one task of a shape on the node of a row and leave marks on it."""
+        self._journal.append((shape, row, cards, int(self.marks[row])))
+        self._change(shape, row, cards, 1)
+        self.marks[row] |= marks
+        if self.changes == len(self._changed):
+            self._changed = np.concatenate([self._changed, np.zeros_like(self._changed)])
+        self._changed[self.changes] = row
+        self.changes += 1
+
+    def mark(self) -> int:
+        """Return the present point in time, for `undo`."""
+        return len(self._journal)
+
+    def undo(self, mark: int) -> Ints:
+        """Take back everything placed since a point in time and return the rows it was on."""
+        undone = np.array([row for _, row, _, _ in self._journal[mark:]], dtype=np.int64)
+        while len(self._journal) > mark:
+            shape, row, cards, marks = self._journal.pop()
+            self._change(shape, row, cards, -1)
+            self.marks[row] = marks
+            self.changes -= 1
+        return undone
+
+    def commit(self) -> None:
+        """Make everything placed so far final."""
+        self._journal.clear()
+
+    def _change(self, shape: int, row: int, cards: tuple[int, ...], sign: int) -> None:
+        self.state.place(shape, row, cards, sign)
+        self.version[row] += 1
+        if len(self._left):
+            self._left -= sign * self._use[shape] * self._counts_in[self.row_class[row]]
+
+
+def _without_limits(instance: Instance, row_class: Ints) -> Instance:
+    """Return an instance with a node per row and without domain limits."""
+    if not instance.limits:
+        return replace(instance, node_class=row_class)
+    classes = tuple(replace(node_class, limits=()) for node_class in instance.classes)
+    return replace(instance, node_class=row_class, classes=classes, limits=())
+
+
+def _limit_tables(instance: Instance) -> tuple[Ints, Bools]:
+    """Return what a task of each shape takes of each limit row, and which rows each node class counts in."""
+    use = np.zeros((len(instance.shapes), len(instance.limits)), dtype=np.int64)
+    counts_in = np.zeros((len(instance.classes), len(instance.limits)), dtype=np.bool_)
+    if not instance.limits:
+        return use, counts_in
+    for s, shape in enumerate(instance.shapes):
+        for row, limit in enumerate(instance.limits):
+            use[s, row] = shape.gpus * shape.units if limit.resource == GPU else shape.demand[limit.resource]
+    for k, node_class in enumerate(instance.classes):
+        counts_in[k, list(node_class.limits)] = True
+    return use, counts_in

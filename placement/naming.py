@@ -1,0 +1,77 @@
+"""Names for indices: what an assignment says, as the snapshot calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from placement.collector import collector_paused
+from placement.instance import Assignment, Instance, Ints
+from placement.plan import Tasks
+from placement.snapshot import Job, Node
+
+
+def job_names(instance: Instance, jobs: Ints) -> list[str]:
+    """Return the names of some pending jobs."""
+    return _names(instance.snapshot.jobs, instance.job_spec[jobs], instance.job_copy[jobs])
+
+
+def node_names(instance: Instance, nodes: Ints) -> list[str]:
+    """Return the names of some nodes."""
+    return _names(instance.snapshot.nodes, instance.node_spec[nodes], instance.node_copy[nodes])
+
+
+def _names(entries: Sequence[Job] | Sequence[Node], spec: Ints, copy: Ints) -> list[str]:
+    places = ((entries[number], within) for number, within in zip(spec.tolist(), copy.tolist(), strict=True))
+    return [entry.name if entry.count == 1 else f"{entry.name}-{within}" for entry, within in places]
+
+
+@collector_paused()
+def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
+    """Return the placed tasks by name, in the order of the snapshot."""
+    return Tasks(
+        job=_repeated(job_names, instance, assignment.job),
+        group=_groups(instance, assignment),
+        index=assignment.task.tolist(),
+        node=_repeated(node_names, instance, assignment.node),
+        gpus=_devices(instance, assignment),
+    )
+
+
+def _repeated(names: Callable[[Instance, Ints], list[str]], instance: Instance, indices: Ints) -> list[str]:
+    """Return a name for each index; equal ones are one object."""
+    distinct, place = np.unique(indices, return_inverse=True)
+    known = names(instance, distinct)
+    return [known[number] for number in place.reshape(-1).tolist()]
+
+
+def _groups(instance: Instance, assignment: Assignment) -> list[str]:
+    paths = [leaf.path for job_class in instance.job_classes for leaf in job_class.leaves]
+    first = first_leaf(instance)
+    return [paths[leaf] for leaf in (first[instance.job_class[assignment.job]] + assignment.leaf).tolist()]
+
+
+def first_leaf(instance: Instance) -> Ints:
+    """Return where the leaves of each job class begin in the list of those of all classes, and last their count."""
+    lengths = [len(job_class.leaves) for job_class in instance.job_classes]
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _devices(instance: Instance, assignment: Assignment) -> list[list[int]]:
+    """Return the device indices of each task's cards, ascending."""
+    row = np.repeat(np.arange(len(assignment), dtype=np.int64), np.diff(assignment.offset))
+    nodes, place = np.unique(assignment.node[row], return_inverse=True)
+    cards = np.array([len(node_class.cards) for node_class in instance.classes], dtype=np.int64)
+    lengths = cards[instance.node_class[nodes]]
+    first = np.cumsum(lengths) - lengths
+    device = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(first, lengths)
+    for node, begin in zip(nodes.tolist(), first.tolist(), strict=True):
+        order = instance.node_cards.get(node)
+        if order is not None:
+            device[begin : begin + len(order)] = order
+    of_row = device[first[place.reshape(-1)] + assignment.cards]
+    flat = of_row[np.lexsort((of_row, row))].tolist()
+    ends = assignment.offset.tolist()
+    return [flat[begin:end] for begin, end in pairwise(ends)]

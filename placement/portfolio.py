@@ -1,0 +1,124 @@
+"""Several methods on one instance: a greedy rule at once, the exact method in its process, more rules beside it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+
+from placement.instance import Assignment
+from placement.run import Run
+from placement.solver import Limits, Result, Solver, Stop
+
+FIRST_SHARE = 0.25
+"""Share of the time after which the first greedy rule gives up, so that the exact method has most of it."""
+LEAST_FOR_EXACT = 0.1
+"""Seconds that must be left for the exact method to be tried: a solver needs some hundredths just to be handed over."""
+LEAVE = 0.5
+"""Seconds for which greedy rules may go on when the exact method has reached the gap that was asked for."""
+
+
+@dataclass(frozen=True)
+class Cancellable(Limits):
+    """Limits whose time is also up when somebody says so."""
+
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline, at least 0."""
+        return 0.0 if self.cancelled.is_set() else max(0.0, self.deadline - time.monotonic())
+
+
+def alone(run: Run, solver: Solver) -> None:
+    """Try one greedy rule."""
+    run.tell(solver.name)
+    run.add(solver.name, _solve(run, solver, None, run.limits))
+
+
+def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bool) -> None:
+    """Try greedy rules and an exact method that starts from the first of them.
+
+    The exact method works in another process, so the rules that remain run beside it.
+
+    Parameters
+    ----------
+    run : Run
+        Filled with candidates and bounds.
+    exact : Solver
+    rules : mapping of str to Solver
+        Greedy rules by name, the one to start from first.
+    all_rules : bool
+        Whether to try all of them.
+    """
+    usable = [name for name, rule in rules.items() if rule.supports(run.instance) is None]
+    first = usable[0]
+    run.tell(first)
+    begun = _solve(run, rules[first], None, _early(run.limits))
+    run.add(first, begun)
+    # what was cut short is tried again with all of the time
+    others = usable[begun.stop is not Stop.TIME :] if all_rules else []
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        limits = Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes)
+        kept = len(run.candidates), len(run.notes)
+        beside = pool.submit(_greedy, run, [rules[name] for name in others], limits)
+        try:
+            # in this thread, so that an interrupt reaches it and ends the solver's process
+            found = _exactly(run, exact, begun.assignment)
+            if found is not None and found.stop in (Stop.OPTIMAL, Stop.GAP):
+                wait([beside], timeout=LEAVE)
+                limits.cancelled.set()
+        except BaseException:
+            limits.cancelled.set()
+            raise
+        beside.result()
+    if found is not None:
+        if found.stop in (Stop.OPTIMAL, Stop.GAP):
+            # which of the others came in time is chance, and the same call must give the same plan
+            run.beside += run.candidates[kept[0] :]
+            del run.candidates[kept[0] :], run.notes[kept[1] :]
+        run.add(exact.name, found)
+
+
+def _exactly(run: Run, exact: Solver, start: Assignment) -> Result | None:
+    if run.limits.left < LEAST_FOR_EXACT:
+        run.cut = True
+        run.notes.append(f"{exact.name}: not tried, too little time was left")
+        return None
+    return _solve(run, exact, start, run.limits)
+
+
+def _early(limits: Limits) -> Limits:
+    """Return limits that end after the first greedy rule's share of the time."""
+    if limits.deadline == math.inf:
+        return limits
+    return replace(limits, deadline=limits.deadline - (1 - FIRST_SHARE) * limits.left)
+
+
+def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable) -> None:
+    """Try greedy rules one after the other."""
+    for rule in rules:
+        if limits.left <= 0:
+            if not limits.cancelled.is_set():
+                run.cut = True
+                run.notes.append(f"{rule.name}: not tried, the time was up")
+            return
+        run.tell(rule.name)
+        run.add(rule.name, _solve(run, rule, None, limits))
+
+
+def _solve(run: Run, solver: Solver, start: Assignment | None, limits: Limits) -> Result:
+    began = time.monotonic()
+    result = solver.solve(
+        run.instance,
+        objectives=run.objectives,
+        limits=limits,
+        seed=run.seed,
+        start=start,
+        report=lambda progress: run.hear(solver.name, progress),
+    )
+    run.seconds[solver.name] = time.monotonic() - began
+    return result

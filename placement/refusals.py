@@ -1,0 +1,127 @@
+"""Why nodes without work refuse a task: in words, kind by kind of node, each question asked once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
+from typing import cast
+
+import msgspec
+import numpy as np
+
+from placement import units
+from placement.instance import Ints
+from placement.rules import CARD_FILTERS, DIMENSIONS, NodeFilter
+from placement.snapshot import Gpu, Job, Node, Task
+
+
+class Refusals:
+    """Asks nodes of distinct kinds for the first reason why they refuse a task.
+
+    Kinds that are alike to a rule have one answer of it: many nodes differ, and few of them in any one respect.
+    """
+
+    def __init__(self, nodes: Sequence[Node], filters: Sequence[NodeFilter]) -> None:
+        self._count = len(nodes)
+        self._filters = [(rule, *_distinct([rule.node_key(node) for node in nodes])) for rule in filters]
+        self._capacity = [_amounts([dimension.capacity(node) for node in nodes]) for dimension in DIMENSIONS]
+        encode = msgspec.json.Encoder().encode
+        layouts, self._layout = _distinct([encode(node.gpus) for node in nodes])
+        first = np.unique(self._layout, return_index=True)[1].tolist()
+        self._cards = [[gpu for gpu in nodes[number].gpus for _ in range(gpu.count)] for number in first]
+        assert len(layouts) == len(first)
+
+    def reasons(self, job: Job, task: Task) -> tuple[list[str], Ints]:
+        """Return some reasons, and for each kind the number of the first that it has; -1 where it takes the task."""
+        found = _Found(self._count)
+        for rule, keys, number in self._filters:
+            task_key = rule.task_key(job, task)
+            found.add([rule.refusal(task_key, key) or "" for key in keys], number)
+        for dimension, capacity in zip(DIMENSIONS, self._capacity, strict=True):
+            for name, amount in dimension.demand(task).items():
+                text = f"too little {name.removeprefix('extended:')}"
+                known = capacity.get(name)
+                if known is not None:
+                    there, number = known
+                    found.add([text if have is not None and amount > have else "" for have in there], number)
+                elif amount > 0:
+                    found.add([text], np.zeros(self._count, dtype=np.int64))
+        found.add([cards_refusal(job, task, cards) or "" for cards in self._cards], self._layout)
+        return found.texts, found.of
+
+    def takes(self, job: Job, task: Task) -> bool:
+        """Return whether some kind of node takes a task."""
+        return bool((self.reasons(job, task)[1] < 0).any())
+
+    def listed(self, job: Job, task: Task, count: Ints) -> str:
+        """Return the commonest reasons and the number of nodes that have each, with `count` nodes of each kind."""
+        texts, of = self.reasons(job, task)
+        numbers, first, which = np.unique(of, return_index=True, return_inverse=True)
+        nodes = np.zeros(len(numbers), dtype=np.int64)
+        np.add.at(nodes, which.reshape(-1), count)
+        order = np.lexsort((first, -nodes))[:4]
+        return "; ".join(f"{nodes[i]}: {texts[numbers[i]] if numbers[i] >= 0 else ''}" for i in order.tolist())
+
+
+class _Found:
+    """Reasons found so far; the first one of each kind of node counts."""
+
+    def __init__(self, kinds: int) -> None:
+        self.texts: list[str] = []
+        self.of: Ints = np.full(kinds, -1, dtype=np.int64)
+        self._number: dict[str, int] = {}
+
+    def add(self, answers: list[str], number: Ints) -> None:
+        """Take answers for kinds that have no reason yet; `number` names each kind's, an empty one is none."""
+        if any(answers):
+            codes = np.array([self._code(text) for text in answers], dtype=np.int64)
+            self.of = np.where(self.of < 0, codes[number], self.of)
+
+    def _code(self, text: str) -> int:
+        if not text:
+            return -1
+        if text not in self._number:
+            self._number[text] = len(self.texts)
+            self.texts.append(text)
+        return self._number[text]
+
+
+def _distinct(keys: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:
+    """Return the distinct keys, and the number of each one's."""
+    number: dict[Hashable, int] = {}
+    of = [number.setdefault(key, len(number)) for key in keys]
+    return list(number), np.array(of, dtype=np.int64)
+
+
+def _amounts(capacities: Sequence[Mapping[str, Fraction | None]]) -> dict[str, tuple[list[Fraction | None], Ints]]:
+    """Return the distinct amounts of each resource, and the number of each kind's; what is not named is not there."""
+    found = {}
+    for name in dict.fromkeys(name for capacity in capacities for name in capacity):
+        amounts, number = _distinct([capacity.get(name, Fraction(0)) for capacity in capacities])
+        found[name] = (cast(list[Fraction | None], amounts), number)
+    return found
+
+
+def cards_refusal(job: Job, task: Task, cards: Sequence[Gpu]) -> str | None:
+    """Return why the cards of a node without work do not do for a task, or None."""
+    if len(cards) < task.gpus:
+        return f"fewer than {task.gpus} cards"
+    texts = [text for text in (_card_refusal(job, task, gpu) for gpu in cards) if text]
+    if len(cards) - len(texts) < task.gpus:
+        return Counter(texts).most_common(1)[0][0]
+    return None
+
+
+def _card_refusal(job: Job, task: Task, gpu: Gpu) -> str | None:
+    for rule in CARD_FILTERS:
+        text = rule.refusal(rule.task_key(job, task), rule.card_key(gpu))
+        if text:
+            return text
+    if (
+        task.gpu_memory is not None
+        and gpu.memory is not None
+        and units.exact(task.gpu_memory) > units.exact(gpu.memory)
+    ):
+        return "too little device memory"
+    return None
