@@ -1,7 +1,6 @@
-"""Vector packing where nearly every node is different: 1,024 nodes after use, 3,000 jobs that ask for 1.3 times the rest.
+"""Vectors on nodes that are nearly all different: 1,024 nodes after use, 3,000 jobs that ask for 1.3 times what is left.
 
-Tasks ask for cards, cores and memory at once, and no two kinds in the same proportion: some leave a node's cores idle,
-some its memory, some its cards. The cluster is filled with random tasks and half of them leave again, so what is free
+Tasks ask for cards, cores and memory at once, in unlike proportions: what one kind leaves idle another could use. The cluster is filled with random tasks and half of them leave again, so what is free
 differs from node to node. Nodes are listed one by one. All of it follows from the seed; the seeds of the table are
 0 to 4. What is printed for each: the distinct states of nodes, seconds from file to plan, value and proven bound, their
 gap, and how far the best greedy rule is behind. Every plan is checked before it is measured.
@@ -36,8 +35,9 @@ CARDS = (1, 1, 1, 2, 2, 4, 4, 8)
 """Whole cards of a task, by the number of its shape; every fourth shape takes a share instead."""
 SHARES = (250, 300, 400, 500, 600, 700)
 """Thousandths of a card."""
-CPU, MEMORY = (2, 4, 6, 8, 10, 14), (16, 32, 64, 80, 120, 160)
-"""Cores and GiB that tasks ask for with each card; nodes have 8 to 12 and 64 to 128."""
+ROLES = (((2, 4, 6), (16, 32, 48)), ((10, 12, 14), (16, 32, 48)), ((2, 4, 6), (120, 140, 160)))
+"""Cores and GiB that tasks ask for with each card: modest, heavy on cores, heavy on memory; nodes have 8 to 12 and 64 to
+128."""
 LOAD = 1.3
 """Cards asked for, relative to those that are free."""
 TARGET, LIMIT = 0.002, 20.0
@@ -127,9 +127,10 @@ def kind_of(rng: Random, number: int) -> Kind:
     gpus, share = CARDS[number % len(CARDS)], 1000
     if number % 4 == 3:
         gpus, share = 1, SHARES[int(rng.random() * len(SHARES))]
+    cores, gib = ROLES[number // len(CARDS) % len(ROLES)]
     cards = gpus * share / 1000
-    cpu = max(1, int(cards * CPU[int(rng.random() * len(CPU))]))
-    memory = max(4, int(cards * MEMORY[int(rng.random() * len(MEMORY))]) // 4 * 4)
+    cpu = max(1, int(cards * cores[int(rng.random() * len(cores))]))
+    memory = max(4, int(cards * gib[int(rng.random() * len(gib))]) // 4 * 4)
     models = tuple(model for model in MODELS if rng.random() < 0.6) if number % 3 == 2 else ()
     return Kind(gpus, share, cpu, memory, models)
 
@@ -223,7 +224,7 @@ def measure(seed: int, nodes: int, jobs: int, limit: float) -> dict[str, object]
     return {
         "seed": seed,
         "states": states,
-        "shapes": len({g.task for job in snapshot.jobs if job.running is None for g in job.groups}),
+        "shapes": len({repr(g.task) for job in snapshot.jobs if job.running is None for g in job.groups}),
         "seconds": round(seconds, 2),
         "value": value,
         "bound": plan.bound,

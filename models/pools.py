@@ -9,13 +9,13 @@ the counts are a placement, but for tasks that take a share of each of several c
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from placement.evaluate import demand
+from placement.index import members
 from placement.instance import Bools, Instance, Ints
 from placement.state import State
 
@@ -313,12 +313,15 @@ def _is_block(instance: Instance, shape: int) -> bool:
 def _groups(state: State, nodes: Ints, times: Ints, shapes: Ints) -> tuple[CardGroup, ...]:
     useful: Bools = np.asarray(state.admits_card[shapes].any(axis=0))
     kind, units, memory = state.kind[nodes], state.units[nodes], state.memory[nodes]
-    open_ = useful[kind] & (units > 0)
-    counts: Counter[tuple[int, int, int]] = Counter()
-    for row, position in zip(*np.nonzero(open_), strict=True):
-        card = int(kind[row, position]), int(units[row, position]), int(memory[row, position])
-        counts[card] += int(times[row])
-    return tuple(CardGroup(*card, counts[card]) for card in sorted(counts))
+    row, position = np.nonzero(useful[kind] & (units > 0))
+    cards = np.stack([kind[row, position], units[row, position], memory[row, position]], axis=1)
+    distinct, index = np.unique(cards, axis=0, return_inverse=True)
+    counts = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(counts, index.reshape(-1), times[row])
+    return tuple(
+        CardGroup(kind=k, units=u, memory=m, count=n)
+        for (k, u, m), n in zip(distinct.tolist(), counts.tolist(), strict=True)
+    )
 
 
 def _slots(
@@ -367,16 +370,28 @@ def parts_of(state: State, most_pairs: int = 30_000) -> list[tuple[Ints, Ints]]:
 def _merged(state: State, first: Ints, fineness: int | None) -> list[list[int]]:
     """Return class indices by pool; `fineness` is how many steps from empty to full tell nodes apart, None for all."""
     instance = state.instance
-    largest = np.maximum(1, state.free[first].max(axis=0, initial=1))
-    pools: dict[Hashable, list[int]] = defaultdict(list)
-    for number, node_class in enumerate(instance.classes):
-        kinds = frozenset(kind for kind, units, _ in node_class.cards if units)
-        key: tuple[Hashable, ...] = (instance.admits_node[:, number].tobytes(), kinds, node_class.limits)
-        if fineness is None:
-            key = (*key, number)
-        elif fineness:
-            whole = sum(units == instance.card_units for _, units, _ in node_class.cards)
-            room = state.free[first[number]] * fineness // largest
-            key = (*key, whole, tuple(room.tolist()))
-        pools[key].append(number)
-    return list(pools.values())
+    columns: list[Ints] = [_numbers(instance.admits_node.T)]
+    usable = (state.units[first] > 0) & (state.kind[first] >= 0)
+    kinds = np.zeros((len(first), len(instance.card_kinds)), dtype=np.bool_)
+    rows, positions = np.nonzero(usable)
+    kinds[rows, state.kind[first][rows, positions]] = True
+    columns.append(_numbers(kinds))
+    limits: dict[tuple[int, ...], int] = {}
+    columns.append(np.array([limits.setdefault(c.limits, len(limits)) for c in instance.classes], dtype=np.int64))
+    if fineness is None:
+        columns.append(np.arange(len(first)))
+    elif fineness:
+        columns.append((state.units[first] == instance.card_units).sum(axis=1))
+        largest = np.maximum(1, state.free[first].max(axis=0, initial=1))
+        columns += list((state.free[first] * fineness // largest).T)
+    keys = np.stack(columns, axis=1)
+    _, start, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    # numbered as they first come
+    order = np.argsort(np.argsort(start, kind="stable"), kind="stable")
+    return [some.tolist() for some in members(order[index.reshape(-1)], len(start))]
+
+
+def _numbers(rows: Bools) -> Ints:
+    """Return a number for each row, the same for equal rows."""
+    packed = np.packbits(rows, axis=1)
+    return np.unique(packed, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -47,5 +47,7 @@ def _whole_bound(table: Rows | None, place: Ints, count: Floats, value: Ints) ->
     divisor = int(np.gcd.reduce(value)) if len(value) else 0
     if table is None or not divisor:
         return 0.0
-    best = best_bound(table, place, count, value.astype(np.float64)) * (1 + 1e-12)
+    worth = value.astype(np.float64)
+    # a task's gain is the difference of its worth and its price, so its error is in proportion to the worth
+    best = best_bound(table, place, count, worth) * (1 + 1e-12) + 1e-14 * float(count @ worth)
     return min(best, float(divisor * math.floor(best / divisor * (1 + 1e-9) + 1e-6)))

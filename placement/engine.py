@@ -14,8 +14,9 @@ from placement import arguments, portfolio
 from placement.area import area_bounds
 from placement.check import check, usage
 from placement.compile import compile as compile_snapshot
-from placement.errors import SolverError
+from placement.errors import SolverError, UsageError
 from placement.evaluate import demand
+from placement.exact import METHODS
 from placement.exact.worker import Exact, warm
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
@@ -28,14 +29,14 @@ from placement.snapshot.read import digest, verified
 from placement.solver import Limits, Solver, Stop
 from placement.version import VERSION
 
-SOLVERS: dict[str, Solver] = {**HEURISTICS, "exact": Exact()}
+SOLVERS: dict[str, Solver] = {**HEURISTICS, **{name: Exact(name) for name in METHODS}}
 """Every method by name."""
 INEXACT = (
     "amounts or values differ by too many digits to be held exactly, so requests were rounded up and capacities down: "
     "what just fits may be left out, and no method's bound is used"
 )
-CHECK_SECONDS = 5e-5
-"""What naming, checking and explaining take for each node and each wanted task; measured, with some room."""
+AFTERWARDS, AFTERWARDS_EACH = 0.01, 2e-5
+"""Seconds that naming, checking and explaining take, and for each node and each wanted task; measured, with room."""
 
 
 def solve(
@@ -58,8 +59,10 @@ def solve(
     objectives : sequence of str, optional
         In order, instead of the snapshot's policy; see `placement.snapshot.policy.ObjectiveName`.
     solver : str
-        ``"auto"`` (every greedy rule that applies, then the exact pipeline; the best of all), ``"exact"`` (the same
-        without the greedy portfolio), or the name of one greedy rule.
+        ``"auto"`` (every greedy rule that applies, then the exact method; the best of all), ``"exact"`` (the same
+        without the greedy portfolio; it chooses among the following by what the instance is), ``"configurations"``
+        (all that a node can hold, listed), ``"columns"`` (the same, generated as needed), ``"pooled"`` (like nodes
+        counted together), or the name of one greedy rule.
     time_limit : float, optional
         Seconds of wall clock, counted from this call. The search ends in time to name and check its answer, by an
         estimate; compiling the snapshot is not cut short. None sets no clock: the search then stops by its own limits
@@ -124,7 +127,8 @@ def _reserve(instance: Instance, time_limit: float | None) -> float:
     """Return the seconds to keep back for what follows the search, at most half of the limit."""
     if time_limit is None:
         return 0.0
-    return min(time_limit / 2, CHECK_SECONDS * (instance.nodes + int(demand(instance).sum())))
+    things = instance.nodes + int(demand(instance).sum())
+    return min(time_limit / 2, AFTERWARDS + AFTERWARDS_EACH * things)
 
 
 def refuse_arguments(
@@ -139,8 +143,12 @@ def _search(run: Run, solver: str) -> None:
     if solver in HEURISTICS:
         portfolio.alone(run, HEURISTICS[solver])
     else:
-        name = "exact" if solver == "auto" else solver
-        portfolio.together(run, SOLVERS[name], HEURISTICS, all_rules=solver == "auto")
+        method = SOLVERS["exact" if solver == "auto" else solver]
+        reason = method.supports(run.instance)
+        if reason is not None:
+            remedy = "choose another method, or exact, which chooses by itself"
+            raise UsageError.one(f"{solver} cannot take this snapshot: {reason}", remedy, path="solver")
+        portfolio.together(run, method, HEURISTICS, all_rules=solver == "auto")
 
 
 def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:

@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
-from placement.instance import Assignment
+from placement.evaluate import demand
+from placement.instance import Assignment, Instance
 from placement.run import Run
 from placement.solver import Limits, Result, Solver, Stop
 
 FIRST_SHARE = 0.25
 """Share of the time after which the first greedy rule gives up, so that the exact method has most of it."""
+LARGE = 150_000
+"""Nodes and wanted tasks from which on the exact method does not wait for a greedy rule's answer to start from."""
 LEAST_FOR_EXACT = 0.1
 """Seconds that must be left for the exact method to be tried: a solver needs some hundredths just to be handed over."""
 LEAVE = 0.5
@@ -42,7 +45,7 @@ def alone(run: Run, solver: Solver) -> None:
 def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bool) -> None:
     """Try greedy rules and an exact method that starts from the first of them.
 
-    The exact method works in another process, so the rules that remain run beside it.
+    The exact method works in another process, so the rules that remain run beside it; on a large instance all do.
 
     Parameters
     ----------
@@ -54,20 +57,25 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
     all_rules : bool
         Whether to try all of them.
     """
-    usable = [name for name, rule in rules.items() if rule.supports(run.instance) is None]
-    first = usable[0]
-    run.tell(first)
-    begun = _solve(run, rules[first], None, _early(run.limits))
-    run.add(first, begun)
-    # what was cut short is tried again with all of the time
-    others = usable[begun.stop is not Stop.TIME :] if all_rules else []
+    usable = [rule for rule in rules.values() if rule.supports(run.instance) is None]
+    start: Assignment | None = None
+    if _is_large(run.instance):
+        # a large answer takes long to make and to hand over, and the exact method is soon past it
+        others = usable if all_rules else usable[:1]
+    else:
+        run.tell(usable[0].name)
+        begun = _solve(run, usable[0], None, _early(run.limits))
+        run.add(usable[0].name, begun)
+        start = begun.assignment
+        # what was cut short is tried again with all of the time
+        others = usable[begun.stop is not Stop.TIME :] if all_rules else []
     with ThreadPoolExecutor(max_workers=1) as pool:
         limits = Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes)
         kept = len(run.candidates), len(run.notes)
-        beside = pool.submit(_greedy, run, [rules[name] for name in others], limits)
+        beside = pool.submit(_greedy, run, others, limits)
         try:
             # in this thread, so that an interrupt reaches it and ends the solver's process
-            found = _exactly(run, exact, begun.assignment)
+            found = _exactly(run, exact, start)
             if found is not None and found.stop in (Stop.OPTIMAL, Stop.GAP):
                 wait([beside], timeout=LEAVE)
                 limits.cancelled.set()
@@ -83,12 +91,16 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
         run.add(exact.name, found)
 
 
-def _exactly(run: Run, exact: Solver, start: Assignment) -> Result | None:
+def _exactly(run: Run, exact: Solver, start: Assignment | None) -> Result | None:
     if run.limits.left < LEAST_FOR_EXACT:
         run.cut = True
         run.notes.append(f"{exact.name}: not tried, too little time was left")
         return None
     return _solve(run, exact, start, run.limits)
+
+
+def _is_large(instance: Instance) -> bool:
+    return instance.nodes + int(demand(instance).sum()) > LARGE
 
 
 def _early(limits: Limits) -> Limits:
@@ -101,7 +113,8 @@ def _early(limits: Limits) -> Limits:
 def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable) -> None:
     """Try greedy rules one after the other."""
     for rule in rules:
-        if limits.left <= 0:
+        # one answer there has to be
+        if limits.left <= 0 and run.candidates:
             if not limits.cancelled.is_set():
                 run.cut = True
                 run.notes.append(f"{rule.name}: not tried, the time was up")

@@ -18,15 +18,13 @@ from placement.evaluate import demand
 from placement.exact.arrange import arrange
 from placement.exact.column_master import ColumnMaster
 from placement.exact.columns import Columns, laid_out, suits
-from placement.exact.labels import Nodes
 from placement.exact.layout import Layout
 from placement.exact.master import Timing
 from placement.exact.multipliers import multipliers
 from placement.exact.pipeline import targets_of
 from placement.exact.pricing import Pricer
 from placement.heuristics import HEURISTICS
-from placement.instance import Assignment, Instance, Ints
-from placement.models.configurations import RESIDUAL
+from placement.instance import Assignment, Instance
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.solver import Limits, Progress, Result, Stop
 

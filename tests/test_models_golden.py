@@ -18,10 +18,11 @@ import pyomo.environ as pyo
 import pytest
 
 from placement import models
-from placement.evaluate import Score
+from placement.evaluate import Score, demand
 from placement.exact.patterns import of_one_type
-from placement.models import FAMILIES, Goal
+from placement.models import FAMILIES, Goal, node_columns
 from placement.models.core import Parts, add_goal, add_held
+from placement.models.node_columns import Column
 from placement.models.pooled_linear import Draft
 from placement.models.pools import parts_of, pooling
 from placement.state import State
@@ -88,10 +89,26 @@ def pooled_model_of(name: str) -> Any:
     return m
 
 
-@pytest.mark.parametrize("name", [*FAMILIES, *POOLED])
+COLUMNS = {"node_columns": node_columns}
+
+
+def column_model() -> Any:
+    """Return the master over an empty column of every class, and one with two tasks of each shape."""
+    instance = model_cases.golden()
+    view = pooling(State(instance), [], elsewhere=demand(instance))
+    full = tuple((shape, 2) for shape in range(len(instance.shapes)))
+    m = pyo.ConcreteModel("node_columns")
+    m.draft = Draft(view, patterns=(), weights={}, held={}, steps=(), prices=())
+    m.columns = [Column(k, counts) for counts in ((), full) for k in range(len(instance.classes))]
+    node_columns.add(m, instance)
+    m.goal = pyo.Objective(expr=0)
+    return m
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *POOLED, *COLUMNS])
 def test_golden(name: str, tmp_path: Path) -> None:
     written = tmp_path / "model.lp"
-    model = pooled_model_of(name) if name in POOLED else model_of(name)
+    model = column_model() if name in COLUMNS else pooled_model_of(name) if name in POOLED else model_of(name)
     model.write(str(written), format="lp", io_options={"symbolic_solver_labels": True})
     kept = GOLDEN / f"{name}.lp"
     if os.environ.get("PLACEMENT_WRITE_GOLDEN"):
@@ -101,8 +118,8 @@ def test_golden(name: str, tmp_path: Path) -> None:
 
 def test_every_family_is_listed_and_has_its_maths_and_its_golden_model() -> None:
     files = {path.stem for path in MODELS.glob("*.py")} - HELPERS
-    assert files == set(FAMILIES) | set(POOLED)
-    for name, module in {**FAMILIES, **POOLED}.items():
+    assert files == set(FAMILIES) | set(POOLED) | set(COLUMNS)
+    for name, module in {**FAMILIES, **POOLED, **COLUMNS}.items():
         assert module.__doc__ is not None
         assert ".. math::" in module.__doc__, name
         assert callable(module.add), name
@@ -110,7 +127,7 @@ def test_every_family_is_listed_and_has_its_maths_and_its_golden_model() -> None
 
 
 def test_golden_files_belong_to_families() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.lp")} <= set(FAMILIES) | set(POOLED)
+    assert {path.stem for path in GOLDEN.glob("*.lp")} <= set(FAMILIES) | set(POOLED) | set(COLUMNS)
 
 
 def test_goals_of_the_golden_instance() -> None:

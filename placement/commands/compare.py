@@ -24,6 +24,7 @@ from placement.commands.options import (
     names,
 )
 from placement.errors import Problem, UsageError
+from placement.exact.worker import warm
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
 from placement.report import terminal
@@ -57,6 +58,8 @@ def compare(
     engine.refuse_arguments(objectives, methods[0], time_limit, gap, seed)
     printed = Output.to(STANDARD)
     lines = Log.to(log, [snapshot])
+    if not set(methods) <= set(HEURISTICS):
+        warm()
     cluster = read_snapshot(snapshot)
     refuse_unhonoured(cluster, without or ())
     plans = []

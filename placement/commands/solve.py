@@ -23,6 +23,7 @@ from placement.commands.options import (
     names,
 )
 from placement.errors import UsageError
+from placement.exact.worker import warm
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
 from placement.planning import dump_plan
@@ -67,6 +68,8 @@ def solve(
     lines = Log.to(log, [snapshot], output)
     if output == STANDARD and format is not None:
         raise UsageError.one("-o - writes the plan there already", "leave one of the two out", path="--format")
+    if solver not in HEURISTICS:
+        warm()
     cluster = read_snapshot(snapshot)
     used = refuse_unhonoured(cluster, without or ())
     with lines.open(), lines.progress("solving") as listener:

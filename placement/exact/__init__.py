@@ -5,8 +5,22 @@ from __future__ import annotations
 from placement.instance import Assignment, Instance
 from placement.solver import Limits, Report, Result, Stop, silent
 
+METHODS = ("exact", "configurations", "columns", "pooled")
+"""``"exact"`` chooses among the others by what the instance is."""
 FEW_PATTERNS = 5000
 """Node patterns that are worth enumerating."""
+MOST_PATTERNS = 50_000
+"""Node patterns that are enumerated on request."""
+
+
+def unsupported(method: str, instance: Instance) -> str | None:
+    """Return why a method cannot take an instance, or None."""
+    # not at the top: who only supervises the solver's process must not load the modelling language
+    from placement.exact.size import most_patterns
+
+    if method == "configurations" and most_patterns(instance, MOST_PATTERNS) > MOST_PATTERNS:
+        return f"its nodes can be filled in more than {MOST_PATTERNS} ways; columns and pooled do not list them"
+    return None
 
 
 def run(
@@ -17,23 +31,34 @@ def run(
     seed: int = 0,
     start: Assignment | None = None,
     report: Report = silent,
+    method: str = "exact",
 ) -> Result:
     """Return the best assignment found within the limits, with proven bounds; see `placement.solver.Solver.solve`.
 
-    Small instances are solved to the end over all patterns of their nodes, large ones by the pooled model and search.
+    Small instances are solved to the end over all patterns of their nodes, large ones by the pooled model and search,
+    and those whose nodes are nearly all different by column generation over what a node holds.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
     """
-    # not at the top: who only supervises the solver's process must not load the modelling language
     from placement.exact.classes import solve_configurations
+    from placement.exact.columns import Columns, suits
     from placement.exact.pipeline import Pipeline, rest_of, targets_of
     from placement.exact.size import most_patterns
 
     targets = targets_of(instance, objectives)
-    few = most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
-    if few or not targets:
+    few = method == "exact" and most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
+    if few or method == "configurations" or (method == "exact" and not targets):
         found = solve_configurations(instance, objectives, limits, seed, start, report)
         if found is not None:
             return found
+    if method == "configurations":
+        note = "not every pattern of the nodes could be listed"
+        return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
     if not targets:
         note = f"no bound and no search for {objectives[0]} on an instance of this size"
         return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
-    return Pipeline(instance, targets, limits, seed, start, report, rest_of(objectives)).run()
+    kind = Columns if method == "columns" or (method == "exact" and suits(instance)) else Pipeline
+    return kind(instance, targets, limits, seed, start, report, rest_of(objectives)).run()

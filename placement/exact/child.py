@@ -37,6 +37,7 @@ class Job:
     limits: Limits
     seed: int
     start: Assignment | None
+    method: str = "exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def _solve(channel: Channel, job: Job) -> Done:
         seed=job.seed,
         start=job.start,
         report=channel.send,
+        method=job.method,
     )
     return Done(result, _resident())
 

@@ -4,9 +4,9 @@ Each round prices all node classes at duals between those of the restricted mast
 (Wentges 1997; Pessoa et al. 2018), and gets a bound from them: with the price :math:`\bar z_k` on the row of every
 class no column, known or not, has anything to add, so the duals bound the problem by weak duality alone,
 
-.. math:: UB(\pi) = \max_t (v - \pi)^\top t + \sum_k N_k \bar z_k(\pi) + \text{right-hand sides} \times \text{other duals},
+.. math:: UB(\pi, \mu) = \max_t (v - \pi)^\top t + \sum_k N_k \bar z_k(\pi, \mu) + \mu^\top b,
 
-the first term over what gangs allow relaxed. `placement.exact.duality` adds it up with outward rounding.
+the first term over the relaxed counts of gangs, :math:`\mu` and *b* the duals and right-hand sides of all other rows. `placement.exact.duality` adds it up with outward rounding.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Column generation over node contents: for clusters where nearly every node is different.
 
-The pooled model adds up what lies on separate nodes, and where no two nodes are alike that bound is loose and its counts
-cannot be dealt out. Here a column says what one node holds, so whole counts of columns are a placement, and there are at
-most about as many fractions in the relaxation as there are shapes and gangs: rounding loses next to nothing.
+The pooled model adds up what lies on separate nodes, and where no two nodes are alike that bound is loose and its
+counts cannot be dealt out. Here a column says what one node holds, so whole counts of columns are a placement, and the
+relaxation has at most about as many fractions as there are shapes and gangs: rounding loses next to nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from placement.exact.polish import Polish
 from placement.exact.search import Search
 from placement.instance import Assignment, Instance
 from placement.models.pooled_linear import Target
-from placement.solver import Limits, Report, Result, Stop
+from placement.solver import Limits, Report, Result
 
 GENERATION_GAP = 2e-5
 """Relative gap of the relaxation to its bound that is good enough where none was asked for."""

@@ -1,4 +1,4 @@
-"""What a run over several targets has reached and proven: bounds with the values they take as given, and the best plan."""
+"""What a run over several targets has reached and proven: the best plan, and bounds with what they take as given."""
 
 from __future__ import annotations
 

@@ -128,7 +128,8 @@ class Pipeline:
         """Return the best assignment found, with a bound for every target that has one."""
         began = time.perf_counter()
         state = State(self.instance)
-        rough, fine = parts_of(state, ROUGH_PAIRS), parts_of(state)
+        rough = parts_of(state, ROUGH_PAIRS)
+        fine = rough
         self.timing.add("build", time.perf_counter() - began)
         masters = [self._master(state, rough)]
         guided = False
@@ -138,8 +139,10 @@ class Pipeline:
                 self._sketch(masters[0], rough)
             if self._done(focus):
                 continue
-            if len(masters) == 1 and len(fine) > len(rough):
-                masters.append(self._master(state, fine))
+            if fine is rough:
+                fine = parts_of(state)
+                if len(fine) > len(rough):
+                    masters.append(self._master(state, fine))
             if len(masters) > 1:
                 self._relax(masters[-1], focus)
             # whole counts are dealt out to nodes that are alike; merged pools have none

@@ -164,13 +164,21 @@ class _Table:
         """Return the change that relieves a node most, or None where nothing helps."""
         mine = np.flatnonzero((self.node == node) & ~self.fixed)
         _, first = np.unique(self.shape[mine], return_index=True)
-        found = [self._exchange_cards(node, node * self.width + card) for card in range(self.width)]
+        enough = 1e-9 - float(self._excess(self.free[node]))
+        found: list[_Change] = []
         for row in mine[first].tolist():
-            found.append(self._exchange_task(row))
-            found.append(self._exchange_outside(row))
-            if not self.instance.shapes[self.shape[row]].gpus:
-                found.append(self._move(row))
-        helpful = [change for change in found if change is not None and change.over_use < -1e-9]
+            for look in (self._exchange_task, self._exchange_outside, self._move):
+                change = look(row)
+                if change is not None:
+                    found.append(change)
+                    if change.over_use <= enough:
+                        # nothing can relieve it more than wholly
+                        return change
+        for card in range(self.width):
+            change = self._exchange_cards(node, node * self.width + card)
+            if change is not None:
+                found.append(change)
+        helpful = [change for change in found if change.over_use < -1e-9]
         return min(helpful, key=lambda change: change.over_use, default=None)
 
     def _lighter(self, row: int) -> Bools:
@@ -210,6 +218,8 @@ class _Table:
     def _move(self, row: int) -> _Change | None:
         """Move a task without cards to another node."""
         shape, node = int(self.shape[row]), int(self.node[row])
+        if self.instance.shapes[shape].gpus:
+            return None
         others = np.flatnonzero(self.instance.admits_node[shape][self.class_of])
         others = others[others != node]
         if not len(others):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import ClassVar
 
 from placement.exact import pool as processes
+from placement.exact import unsupported
 from placement.exact.child import Done, Job
 from placement.exact.handover import BEAT
 from placement.exact.process import Process
@@ -42,18 +42,19 @@ class Exact:
 
     Parameters
     ----------
+    name : str
+        One of `placement.exact.METHODS`.
     silence : float
         Seconds without a sign of life after which the process is given up, with or without a deadline.
     """
 
-    name: ClassVar[str] = "exact"
-
-    def __init__(self, silence: float = SILENCE) -> None:
+    def __init__(self, name: str = "exact", silence: float = SILENCE) -> None:
+        self.name = name
         self.silence = silence
 
     def supports(self, instance: Instance) -> str | None:
-        """Return None: every instance is taken."""
-        return None
+        """Return why the method cannot take an instance, or None."""
+        return unsupported(self.name, instance)
 
     def solve(
         self,
@@ -69,7 +70,7 @@ class Exact:
         # node and job names stay here: the process works on indices
         bare = dataclasses.replace(instance, snapshot=Snapshot())
         within = dataclasses.replace(limits, deadline=limits.deadline - 2 * GRACE)
-        job = Job(bare, objectives, within, seed, start)
+        job = Job(bare, objectives, within, seed, start, self.name)
         pool = processes.pool
         try:
             process = pool.take()
