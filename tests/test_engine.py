@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import placement as pl
 from placement.engine import SOLVERS
 from placement.errors import UnhonouredError, UsageError
+from placement.exact import METHODS
 from placement.heuristics import HEURISTICS
 from placement.plan import Plan
 
@@ -180,5 +181,5 @@ def test_nothing_to_do() -> None:
 
 
 def test_solver_names() -> None:
-    assert set(SOLVERS) == {*HEURISTICS, "exact"}
+    assert set(SOLVERS) == {*HEURISTICS, *METHODS}
     assert all(solver.name == name for name, solver in SOLVERS.items())
