@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -128,7 +129,8 @@ def inside(path: Path, plan: Path, gap: float, limit: float, rules: bool) -> Row
     snapshot = pl.load(path)
     again = pl.solve(snapshot, objectives=("value",), gap=gap, time_limit=limit)
     seconds = time.perf_counter() - began
-    build = again.seconds.get("build", 0.0) + again.seconds.get("handover", 0.0)
+    # a process that was killed at the deadline has not said what it did
+    known = again.seconds.get("build"), again.seconds.get("handover")
     violations = pl.check(snapshot, pl.load_plan(plan))
     values, cut = {}, []
     for rule in HEURISTICS if rules else ():
@@ -138,7 +140,7 @@ def inside(path: Path, plan: Path, gap: float, limit: float, rules: bool) -> Row
             cut.append(rule)
     return {
         "valid": not violations,
-        "build_percent": 100 * build / seconds,
+        "build_percent": None if None in known else 100 * sum(part or 0.0 for part in known) / seconds,
         "activities": {name: round(taken, 3) for name, taken in again.seconds.items()},
         "greedy": values,
         "greedy_cut_short": cut,
@@ -162,7 +164,7 @@ def measure(folder: Path, nodes: int, seed: int, goal: Goal, rules: bool) -> Row
     row["asked"] = f"{min(demand.values()):.2f}-{max(demand.values()):.2f}" if demand else None
     if greedy:
         best = max(greedy, key=lambda rule: greedy[rule])
-        row |= {"best_greedy": best, "behind_percent": 100 * (number(row, "value") - greedy[best]) / greedy[best]}
+        row |= {"best_greedy": best, "behind_percent": 100 * (1 - greedy[best] / number(row, "value"))}
     row["targets"] = targets(row, goal)
     row["missed"] = ",".join(name for name, met in targets(row, goal).items() if met is False) or "none"
     return row
@@ -174,7 +176,7 @@ def targets(row: Row, goal: Goal) -> dict[str, bool | None]:
     return {
         "time": number(row, "seconds") <= goal.seconds,
         "gap": gap is not None and number(row, "gap_percent") <= 100 * goal.gap,
-        "build": number(row, "build_percent") <= BUILD,
+        "build": None if row["build_percent"] is None else number(row, "build_percent") <= BUILD,
         "greedy": number(row, "behind_percent") >= BEHIND if "behind_percent" in row else None,
     }
 
@@ -184,19 +186,18 @@ def targets(row: Row, goal: Goal) -> dict[str, bool | None]:
 
 def worst(rows: Sequence[Row]) -> Row:
     """Return the worst of every column, of the rows of one size."""
-    most = {key: max(number(row, key) for row in rows) for key in ("seconds", "mebibytes", "build_percent")}
-    gaps = [None if row["gap_percent"] is None else number(row, "gap_percent") for row in rows]
-    known = [gap for gap in gaps if gap is not None]
-    behind = [number(row, "behind_percent") for row in rows if "behind_percent" in row]
+    keys = ("seconds", "mebibytes", "build_percent", "gap_percent", "behind_percent")
+    known = {key: [number(row, key) for row in rows if row.get(key) is not None] for key in keys}
     missed = {name for row in rows for name in str(row["missed"]).split(",")} - {"none"}
     return {
         "nodes": rows[0]["nodes"],
         "seed": "all",
         "states": min(int(number(row, "states")) for row in rows),
         "tasks": min(int(number(row, "tasks")) for row in rows),
-        **most,
-        "gap_percent": max(known) if len(known) == len(gaps) else None,
-        "behind_percent": min(behind, default=None),
+        **{key: max(found, default=None) for key, found in known.items()},
+        # a plan without a bound has the worst gap of all
+        "gap_percent": max(known["gap_percent"]) if len(known["gap_percent"]) == len(rows) else None,
+        "behind_percent": min(known["behind_percent"], default=None),
         "missed": ",".join(sorted(missed)) or "none",
     }
 
@@ -220,7 +221,7 @@ def report(rows: Sequence[Row], goals: dict[int, Goal]) -> list[str]:
             said.append(f"{nodes:>7} nodes, {name:6} {limit:25} {verdict} of {len(known)}")
     times = {nodes: median(number(row, "seconds") for row in mine) for nodes, mine in sizes.items()}
     ordered = sorted(times)
-    for small, large in zip(ordered, ordered[1:], strict=False):
+    for small, large in pairwise(ordered):
         growth = f"{times[large] / times[small]:.1f} times the seconds (medians {times[small]:.2f}, {times[large]:.2f})"
         said.append(f"{small} to {large} nodes, {large / small:g} times the nodes: {growth}")
     return said

@@ -345,7 +345,20 @@ def _slots(
 # --- which nodes to count together ------------------------------------------------------------------------------
 
 
-def parts_of(state: State, most_pairs: int = 30_000) -> list[tuple[Ints, Ints]]:
+MOST_PAIRS = 30_000
+"""Pools times shapes that a model may have."""
+
+
+def separable(instance: Instance) -> bool:
+    """Return whether `parts_of` gives every node class a pool of its own."""
+    return len(instance.classes) <= _budget(instance, MOST_PAIRS)
+
+
+def _budget(instance: Instance, most_pairs: int) -> int:
+    return max(8, most_pairs // max(1, len(instance.shapes)))
+
+
+def parts_of(state: State, most_pairs: int = MOST_PAIRS) -> list[tuple[Ints, Ints]]:
     """Return the nodes of an instance as pools: one a node class where that is few enough, else like classes merged.
 
     Parameters
@@ -358,7 +371,7 @@ def parts_of(state: State, most_pairs: int = 30_000) -> list[tuple[Ints, Ints]]:
     instance = state.instance
     first = np.array([c.nodes[0] for c in instance.classes], dtype=np.int64)
     times = np.array([c.size for c in instance.classes], dtype=np.int64)
-    budget = max(8, most_pairs // max(1, len(instance.shapes)))
+    budget = _budget(instance, most_pairs)
     merged: list[list[int]] = []
     for fineness in (None, 6, 3, 1, 0):
         merged = _merged(state, first, fineness)

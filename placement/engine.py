@@ -37,6 +37,8 @@ INEXACT = (
 )
 AFTERWARDS, AFTERWARDS_EACH = 0.01, 2e-5
 """Seconds that naming, checking and explaining take, and for each node and each wanted task; measured, with room."""
+AS_COMPILING = 2.0
+"""The same relative to compiling, at least; on a machine that is slow or busy, compiling has just shown by how much."""
 
 
 def solve(
@@ -92,15 +94,17 @@ def solve(
     """
     began = time.monotonic()
     refuse_arguments(objectives, solver, time_limit, gap, seed)
-    if solver not in HEURISTICS:
+    if solver not in HEURISTICS and (time_limit is None or time_limit >= portfolio.LEAST_FOR_EXACT):
         warm()
     deadline = math.inf if time_limit is None else began + time_limit
     snapshot = verified(snapshot)
     used = refuse_unhonoured(snapshot, without)
     chosen = tuple(used.policy.objectives if objectives is None else objectives)
     arguments.refuse_objectives(chosen)
+    compiling = time.monotonic()
     instance = compile_snapshot(used)
-    run = Run(instance, chosen, Limits(deadline - _reserve(instance, time_limit), gap), seed, report, began)
+    reserve = _reserve(instance, time_limit, time.monotonic() - compiling)
+    run = Run(instance, chosen, Limits(deadline - reserve, gap), seed, report, began)
     run.seconds["compile"] = time.monotonic() - began
     run.bounds["area"] = area_bounds(instance)
     if not instance.exact:
@@ -118,17 +122,17 @@ def solve(
         without=tuple(without),
     )
     plan = _checked(snapshot, run, provenance)
-    plan.greedy = _best_greedy(run) if solver == "auto" else None
+    plan.greedy = _best_greedy(run, plan) if solver == "auto" else None
     plan.seconds = {**run.seconds, "total": time.monotonic() - began}
     return plan
 
 
-def _reserve(instance: Instance, time_limit: float | None) -> float:
+def _reserve(instance: Instance, time_limit: float | None, compiling: float) -> float:
     """Return the seconds to keep back for what follows the search, at most half of the limit."""
     if time_limit is None:
         return 0.0
     things = instance.nodes + int(demand(instance).sum())
-    return min(time_limit / 2, AFTERWARDS + AFTERWARDS_EACH * things)
+    return min(time_limit / 2, max(AFTERWARDS + AFTERWARDS_EACH * things, AS_COMPILING * compiling))
 
 
 def refuse_arguments(
@@ -172,14 +176,15 @@ def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:
     raise SolverError("no method gave a plan that the check accepts: " + "; ".join(run.notes))
 
 
-def _best_greedy(run: Run) -> Baseline | None:
+def _best_greedy(run: Run, plan: Plan) -> Baseline | None:
     found = sorted(
         (c for c in (*run.candidates, *run.beside) if c[1] in HEURISTICS), key=lambda c: [-score.rank for score in c[0]]
     )
     if not found:
         return None
     reached, name, result = found[0]
-    figures = usage(run.instance.snapshot, name_tasks(run.instance, result.assignment))
+    tasks = name_tasks(run.instance, result.assignment)
+    figures = plan.usage if tasks == plan.tasks else usage(run.instance.snapshot, tasks)
     return Baseline(solver=name, values=tuple(float(score.value) for score in reached), usage=figures)
 
 

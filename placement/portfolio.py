@@ -18,6 +18,9 @@ FIRST_SHARE = 0.25
 """Share of the time after which the first greedy rule gives up, so that the exact method has most of it."""
 LARGE = 150_000
 """Nodes and wanted tasks from which on the exact method does not wait for a greedy rule's answer to start from."""
+LEAST = 0.02
+"""Seconds that the first greedy rule has in any case: on a small cluster it ends within them, and with none it would
+start nothing at all, where compiling alone took the time."""
 LEAST_FOR_EXACT = 0.1
 """Seconds that must be left for the exact method to be tried: a solver needs some hundredths just to be handed over."""
 LEAVE = 0.5
@@ -39,7 +42,7 @@ class Cancellable(Limits):
 def alone(run: Run, solver: Solver) -> None:
     """Try one greedy rule."""
     run.tell(solver.name)
-    run.add(solver.name, _solve(run, solver, None, run.limits))
+    run.add(solver.name, _solve(run, solver, None, _at_least(run.limits)))
 
 
 def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bool) -> None:
@@ -59,6 +62,7 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
     """
     usable = [rule for rule in rules.values() if rule.supports(run.instance) is None]
     start: Assignment | None = None
+    unfinished: Assignment | None = None
     if _is_large(run.instance):
         # a large answer takes long to make and to hand over, and the exact method is soon past it
         others = usable if all_rules else usable[:1]
@@ -67,12 +71,14 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
         begun = _solve(run, usable[0], None, _early(run.limits))
         run.add(usable[0].name, begun)
         start = begun.assignment
-        # what was cut short is tried again with all of the time
-        others = usable[begun.stop is not Stop.TIME :] if all_rules else []
+        others = usable[1:] if all_rules else []
+        if all_rules and begun.stop is Stop.TIME:
+            # what was cut short goes on with all of the time
+            others, unfinished = usable, start
     with ThreadPoolExecutor(max_workers=1) as pool:
         limits = Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes)
         kept = len(run.candidates), len(run.notes)
-        beside = pool.submit(_greedy, run, others, limits)
+        beside = pool.submit(_greedy, run, others, limits, unfinished)
         try:
             # in this thread, so that an interrupt reaches it and ends the solver's process
             found = _exactly(run, exact, start)
@@ -107,11 +113,16 @@ def _early(limits: Limits) -> Limits:
     """Return limits that end after the first greedy rule's share of the time."""
     if limits.deadline == math.inf:
         return limits
-    return replace(limits, deadline=limits.deadline - (1 - FIRST_SHARE) * limits.left)
+    return _at_least(replace(limits, deadline=limits.deadline - (1 - FIRST_SHARE) * limits.left))
 
 
-def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable) -> None:
-    """Try greedy rules one after the other."""
+def _at_least(limits: Limits) -> Limits:
+    """Return limits that leave a greedy rule time for some jobs."""
+    return replace(limits, deadline=max(limits.deadline, time.monotonic() + LEAST))
+
+
+def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable, unfinished: Assignment | None) -> None:
+    """Try greedy rules one after the other; the first goes on from what it has, if it was cut short."""
     for rule in rules:
         # one answer there has to be
         if limits.left <= 0 and run.candidates:
@@ -120,7 +131,8 @@ def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable) -> None:
                 run.notes.append(f"{rule.name}: not tried, the time was up")
             return
         run.tell(rule.name)
-        run.add(rule.name, _solve(run, rule, None, limits))
+        run.add(rule.name, _solve(run, rule, unfinished, limits))
+        unfinished = None
 
 
 def _solve(run: Run, solver: Solver, start: Assignment | None, limits: Limits) -> Result:

@@ -19,10 +19,12 @@ from placement.exact.arrange import arrange
 from placement.exact.column_master import ColumnMaster
 from placement.exact.columns import Columns, laid_out, suits
 from placement.exact.layout import Layout
+from placement.exact.ledger import Ledger
 from placement.exact.master import Timing
 from placement.exact.multipliers import multipliers
-from placement.exact.pipeline import targets_of
 from placement.exact.pricing import Pricer
+from placement.exact.standing import Standing
+from placement.exact.targets import targets_of
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup
@@ -170,7 +172,7 @@ def test_prices_of_room_are_the_duals_of_a_knapsack() -> None:
 def run(snapshot: Snapshot, start: Assignment | None = None) -> tuple[Columns, Result, list[Progress]]:
     instance = compile_snapshot(snapshot)
     told: list[Progress] = []
-    columns = Columns(instance, targets_of(instance, OBJECTIVES), Limits(), 0, start, told.append)
+    columns = Columns(Ledger(instance, targets_of(instance, OBJECTIVES), Limits(), 0, start, told.append))
     return columns, columns.run(), told
 
 
@@ -178,10 +180,10 @@ def agree(snapshot: Snapshot) -> None:
     """Every bound must be one, and the values at most the optimum; with bounds met, the optimum itself."""
     expected = brute.optimum(snapshot, OBJECTIVES)
     columns, result, told = run(snapshot)
-    unit = columns.instance.value_unit
+    unit = columns.ledger.instance.value_unit
     values = [
         r * (unit if t[0] == "value" else 1)
-        for r, t in zip(columns.ledger.standing.ranks, columns.targets, strict=True)
+        for r, t in zip(columns.ledger.standing.ranks, columns.ledger.targets, strict=True)
     ]
     assert values <= [value for _, _, value in expected]
     for bounds in (*(progress.bounds for progress in told), result.bounds):
@@ -220,7 +222,7 @@ def test_two_unlike_nodes_by_hand() -> None:
         jobs=(job("x", 3, gpus=2, cpu=2), job("y", 3, gpus=1, cpu=6)),
     )
     columns, result, _ = run(snapshot)
-    assert columns.ledger.standing.ranks[0] * columns.instance.value_unit == 6000
+    assert columns.ledger.standing.ranks[0] * columns.ledger.instance.value_unit == 6000
     assert columns.ledger.standing.ranks[1] == 4
     assert result.stop is Stop.OPTIMAL
     assert [bound.value for bound in result.bounds] == [6000.0, 4.0]
@@ -236,11 +238,32 @@ def test_a_gang_runs_whole_or_not_and_limits_hold() -> None:
     assert free.ledger.standing.ranks[0] * free.instance.value_unit == 51_000
     limited = Snapshot(nodes=nodes, jobs=jobs, limits=(DomainLimit(level="cluster", domain="", gpus=4),))
     columns, result, _ = run(limited)
-    assert columns.ledger.standing.ranks[0] * columns.instance.value_unit == 4000
+    assert columns.ledger.standing.ranks[0] * columns.ledger.instance.value_unit == 4000
     assert columns.ledger.standing.ranks[1] == 4
     first = result.bounds[0].value
     assert first is not None
     assert first >= 4000
+
+
+def test_priorities_come_in_order() -> None:
+    # Nodes of 3 and of 1 card. First the two jobs of priority 1 with 1 card and 4 cores: only node p has 8 cores, so
+    # both go there, 2000. What is left, one card on p without cores and one on q, holds none of 2 cards and 0 cores,
+    # but two of 1 card: 2000, and 4 tasks.
+    snapshot = Snapshot(
+        nodes=(
+            Node(name="p", cpu=8, gpus=(Gpu(model="A", count=3),)),
+            Node(name="q", cpu=1, gpus=(Gpu(model="A", count=1),)),
+        ),
+        jobs=(
+            Job(name="first", count=2, priority=1, groups=(TaskGroup(name="g", task=Task(gpus=1, cpu=4)),)),
+            job("wide", 1, gpus=2),
+            job("small", 3, gpus=1),
+        ),
+    )
+    columns, result, _ = run(snapshot)
+    values = [rank * columns.ledger.instance.value_unit for rank in columns.ledger.standing.ranks[:2]]
+    assert [*map(int, values), columns.ledger.standing.ranks[2]] == [2000, 2000, 4]
+    assert result.stop is Stop.OPTIMAL
 
 
 def test_the_answer_is_never_worse_than_the_start() -> None:
@@ -248,10 +271,11 @@ def test_the_answer_is_never_worse_than_the_start() -> None:
     instance = compile_snapshot(snapshot)
     start = HEURISTICS["first-fit"].solve(instance, objectives=OBJECTIVES, limits=Limits()).assignment
     columns, result, _ = run(snapshot, start)
-    before = columns.ledger.goals.ranks(np.zeros(len(columns.ledger.goals.leaves), dtype=np.int64))
+    before = Standing.of_assignment(columns.ledger.goals, start).ranks
     assert columns.ledger.standing.ranks >= before
-    assert len(result.assignment) >= 0
-    late = Columns(instance, targets_of(instance, OBJECTIVES), Limits(deadline=time.monotonic()), 0, start, print)
+    assert Standing.of_assignment(columns.ledger.goals, result.assignment).ranks == columns.ledger.standing.ranks
+    limits = Limits(deadline=time.monotonic())
+    late = Columns(Ledger(instance, targets_of(instance, OBJECTIVES), limits, 0, start, print))
     assert len(late.run().assignment) == len(start)
 
 
@@ -294,7 +318,7 @@ def unlike(nodes: int, seed: int) -> Snapshot:
 def test_many_unlike_nodes_to_a_small_gap() -> None:
     instance = compile_snapshot(unlike(60, 1))
     assert suits(instance)
-    columns = Columns(instance, targets_of(instance, ("value",)), Limits(gap=1e-3), 0, None, lambda _: None)
+    columns = Columns(Ledger(instance, targets_of(instance, ("value",)), Limits(gap=1e-3), 0, None, lambda _: None))
     result = columns.run()
     bound, value = result.bounds[0].value, float(columns.ledger.standing.ranks[0] * instance.value_unit)
     assert bound is not None

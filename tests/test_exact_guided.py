@@ -13,16 +13,18 @@ from placement.evaluate import demand
 from placement.exact.allot import allotments
 from placement.exact.guided import loose_shapes
 from placement.exact.layout import Layout
+from placement.exact.ledger import Ledger
 from placement.exact.overfill import overfill
 from placement.exact.pack import best_filling, pack, scarcity_order
-from placement.exact.pipeline import Pipeline, targets_of
+from placement.exact.pipeline import Pipeline
 from placement.exact.repack import repack
+from placement.exact.targets import targets_of
 from placement.exact.upgrade import upgrade
 from placement.generate import generate
 from placement.instance import Instance, Ints
 from placement.models.pools import parts_of, pooling
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup
-from placement.solver import Limits, Stop
+from placement.solver import Limits, Progress, Stop
 from placement.state import State
 
 FOREVER = Limits()
@@ -230,18 +232,15 @@ def test_merged_pools_give_sound_answers_within_their_bound(seed: int) -> None:
     instance = compile_snapshot(snapshot)
     targets = targets_of(instance, ("value", "tasks"))
     told: list[float] = []
-    pipeline = Pipeline(
-        instance,
-        targets,
-        Limits(gap=0.02, nodes=20),
-        seed,
-        None,
-        lambda p: told.extend(b.value or 0 for b in p.bounds[:1]),
-    )
-    result = pipeline.run()
+
+    def listen(progress: Progress) -> None:
+        told.extend(bound.value or 0.0 for bound in progress.bounds[:1])
+
+    ledger = Ledger(instance, targets, Limits(gap=0.02, nodes=20), seed, None, listen)
+    result = Pipeline(ledger).run()
     assert result.stop in (Stop.GAP, Stop.OPTIMAL, Stop.WORK)
-    value = pipeline.standing.ranks[0] * float(instance.value_unit)
+    value = ledger.standing.ranks[0] * float(instance.value_unit)
     assert result.bounds[0].value is not None
     assert value <= result.bounds[0].value
     assert all(bound >= result.bounds[0].value for bound in told)
-    assert_sound(pipeline.standing.layout)
+    assert_sound(ledger.standing.layout)

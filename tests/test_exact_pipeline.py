@@ -13,7 +13,9 @@ from placement.arrivals import draw
 from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import scores
-from placement.exact.pipeline import Pipeline, targets_of
+from placement.exact.ledger import Ledger
+from placement.exact.pipeline import Pipeline
+from placement.exact.targets import targets_of
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
 from placement.plan import Provenance
@@ -27,7 +29,7 @@ OBJECTIVES = ("value", "tasks")
 
 def run(instance: Instance, limits: Limits | None = None, start: Assignment | None = None) -> Result:
     targets = targets_of(instance, OBJECTIVES)
-    return Pipeline(instance, targets, limits or Limits(), 0, start, silent).run()
+    return Pipeline(Ledger(instance, targets, limits or Limits(), 0, start, silent)).run()
 
 
 def assert_accepted(snapshot: Snapshot, instance: Instance, result: Result) -> None:
@@ -128,7 +130,7 @@ def test_a_gap_that_is_good_enough_ends_the_search() -> None:
 def test_what_is_reported_only_gets_better() -> None:
     instance = compile_snapshot(middling(5))
     told: list[Progress] = []
-    Pipeline(instance, targets_of(instance, OBJECTIVES), Limits(), 0, None, told.append).run()
+    Pipeline(Ledger(instance, targets_of(instance, OBJECTIVES), Limits(), 0, None, told.append)).run()
     values = [scores(instance, p.assignment, ("value",))[0].value for p in told if p.assignment is not None]
     assert values == sorted(values)
     bounds = [p.bounds[0].value for p in told if p.bounds and p.bounds[0].value is not None]

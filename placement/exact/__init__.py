@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement.instance import Assignment, Instance
 from placement.solver import Limits, Report, Result, Stop, silent
 
-METHODS = ("exact", "configurations", "columns", "pooled")
+METHODS = ("exact", "ladder", "configurations", "columns", "pooled")
 """``"exact"`` chooses among the others by what the instance is."""
 FEW_PATTERNS = 5000
 """Node patterns that are worth enumerating."""
@@ -16,8 +16,11 @@ MOST_PATTERNS = 50_000
 def unsupported(method: str, instance: Instance) -> str | None:
     """Return why a method cannot take an instance, or None."""
     # not at the top: who only supervises the solver's process must not load the modelling language
+    from placement import ladder
     from placement.exact.size import most_patterns
 
+    if method == "ladder":
+        return ladder.unsupported(instance)
     if method == "configurations" and most_patterns(instance, MOST_PATTERNS) > MOST_PATTERNS:
         return f"its nodes can be filled in more than {MOST_PATTERNS} ways; columns and pooled do not list them"
     return None
@@ -35,8 +38,9 @@ def run(
 ) -> Result:
     """Return the best assignment found within the limits, with proven bounds; see `placement.solver.Solver.solve`.
 
-    Small instances are solved to the end over all patterns of their nodes, large ones by the pooled model and search,
-    and those whose nodes are nearly all different by column generation over what a node holds.
+    Small instances are solved to the end over all patterns of their nodes, and those where blocks of cards are all that
+    counts over these. Of the others, large ones are solved by the pooled model and search, and those whose nodes are
+    nearly all different by column generation over what a node holds.
 
     Parameters
     ----------
@@ -45,8 +49,11 @@ def run(
     """
     from placement.exact.classes import solve_configurations
     from placement.exact.columns import Columns, suits
-    from placement.exact.pipeline import Pipeline, rest_of, targets_of
+    from placement.exact.ladders import Ladder
+    from placement.exact.ledger import Ledger
+    from placement.exact.pipeline import Pipeline
     from placement.exact.size import most_patterns
+    from placement.exact.targets import rest_of, targets_of
 
     targets = targets_of(instance, objectives)
     few = method == "exact" and most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
@@ -60,5 +67,8 @@ def run(
     if not targets:
         note = f"no bound and no search for {objectives[0]} on an instance of this size"
         return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
+    if method == "ladder" or (method == "exact" and unsupported("ladder", instance) is None):
+        return Ladder(instance, targets, limits, seed, start, report, rest_of(objectives)).run()
+    books = Ledger(instance, targets, limits, seed, start, report)
     kind = Columns if method == "columns" or (method == "exact" and suits(instance)) else Pipeline
-    return kind(instance, targets, limits, seed, start, report, rest_of(objectives)).run()
+    return kind(books, rest_of(objectives)).run()

@@ -6,7 +6,8 @@ class no column, known or not, has anything to add, so the duals bound the probl
 
 .. math:: UB(\pi, \mu) = \max_t (v - \pi)^\top t + \sum_k N_k \bar z_k(\pi, \mu) + \mu^\top b,
 
-the first term over the relaxed counts of gangs, :math:`\mu` and *b* the duals and right-hand sides of all other rows. `placement.exact.duality` adds it up with outward rounding.
+the first term over the relaxed counts of gangs, :math:`\mu` and *b* the duals and right-hand sides of all other rows.
+`placement.exact.duality` adds it up with outward rounding.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ SETTLED = 2e-4
 """Relative growth of the restricted master's value up to which prices are not pulled."""
 ENOUGH = 0.1
 """Share of the remaining gap that a round without new columns has to close for another one to be worth it."""
-CARE = ((8, 1e-4), (32, 1e-5), (128, 1e-6), (512, 1e-8))
+CARE = ((16, 1e-4), (64, 1e-5), (256, 1e-6), (512, 1e-8))
 """Labels of a class in pricing, and the tolerance on values, which the bound loses: more care when less finds nothing.
 """
+FEW = 0.02
+"""New columns, relative to the node classes, that are too few to go on with as little care."""
 MOST_COLUMNS = 12_000
 """Columns of the whole-number master."""
 
@@ -223,6 +226,7 @@ class _Relaxation:
             duals = np.maximum(solved.row_duals, 0.0)
             # where the master hardly moves any more its own prices are the better ones
             pulled = STABLE if self.center is not None and grown > SETTLED * abs(self.value) else 0.0
+            new: list[Column] = []
             while self.limits.left > 0:
                 before = self.bound
                 new = self._price(duals, pulled)
@@ -236,6 +240,8 @@ class _Relaxation:
                     self.care += 1
                 elif before - self.bound <= ENOUGH * (self.bound - self.value):
                     return
+            if not pulled and len(new) < FEW * len(self.nodes) and self.care + 2 < len(CARE):
+                self.care += 1
             self._add(new)
 
     def _price(self, duals: Floats, pulled: float) -> list[Column]:
@@ -248,7 +254,8 @@ class _Relaxation:
         width, tolerance = CARE[self.care]
         priced = master.pricer.price(prices, value, counts, width=width, tolerance=tolerance, limits=self.limits)
         y = y.copy()
-        y[self.nodes] = priced.bound
+        # a price that is a difference may be off by the rounding of its terms
+        y[self.nodes] = priced.bound + 1e-12 * float(y.max(initial=0.0))
         bound = highs.safe_lp_bound(self.session.program, y)
         if bound is not None and bound < self.bound:
             self.bound, self.center = bound, y

@@ -25,8 +25,6 @@ from placement.instance import Bools, Instance, Ints
 from placement.models.pooled_gangs import is_single
 from placement.solver import Limits
 
-ROUNDS = 60
-"""Most steps of improvement."""
 TIED = 8.0
 """How much more it counts to take off a task of a gang."""
 WORTH_A_STEP = 3e-5
@@ -46,6 +44,8 @@ class Guided:
         Average worth of one task of each shape.
     limits : Limits
     seed : int
+    steps : int
+        Most steps of improvement.
     """
 
     def __init__(
@@ -56,8 +56,10 @@ class Guided:
         worth: Floats,
         limits: Limits,
         seed: int,
+        steps: int,
     ) -> None:
         self.goals, self.allotments, self.worth, self.limits, self.seed = goals, allotments, worth, limits, seed
+        self.most = steps
         self.instance: Instance = goals.instance
         self.wanted = demand(self.instance)
         self.loose = loose_shapes(self.instance)
@@ -73,7 +75,7 @@ class Guided:
         self._each(lambda pool, waiting: pack(self.layout, pool, waiting, self.worth, self.limits), self._waiting())
         before = self._settle(propose)
         stale = 0
-        for number in range(ROUNDS):
+        for number in range(self.most):
             if before is None or stale == len(self.steps) or self.limits.left <= 0:
                 break
             self.steps[number % len(self.steps)]()

@@ -135,7 +135,7 @@ class Nodes:
             room=self.room[which],
             cards=cards,
             value=np.zeros(len(which)),
-            counts=np.zeros((len(which), len(self.need)), dtype=np.int16),
+            counts=np.zeros((len(which), len(self.need)), dtype=np.int32),
         )
 
     def with_one_more(self, labels: Labels, shape: int, price: Floats) -> Labels:

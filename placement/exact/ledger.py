@@ -11,13 +11,16 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.exact.gangs import named
 from placement.exact.layout import Layout
+from placement.exact.master import Timing
 from placement.exact.standing import Goals, Standing
 from placement.instance import Assignment, Instance
 from placement.models.pooled_linear import Target
-from placement.solver import Bound, Limits, Progress, Report, Stop
+from placement.solver import Bound, Limits, Progress, Report, Result, Stop
 
 REPORT_EVERY = 1.0
 """Least seconds between reports of better assignments."""
+REPORT_SHARE = 8.0
+"""Seconds to work on for every second that a report took."""
 RESERVE, RESERVE_PER_JOB = 0.05, 2e-5
 """Seconds kept for naming the answer."""
 
@@ -69,9 +72,9 @@ class Ledger:
         """Return what the standing has of the targets before one."""
         return dict(zip(self.targets[:focus], self.standing.ranks, strict=False))
 
-    def prove(self, focus: int, bound: int) -> None:
-        """Note a bound on a target for plans with at least the standing's values of the earlier ones."""
-        self._known[focus].append((self.standing.ranks[:focus], bound))
+    def prove(self, focus: int, bound: int, reached: tuple[int, ...] | None = None) -> None:
+        """Note a bound on a target that takes these values of the earlier ones as given, the standing's if absent."""
+        self._known[focus].append((self.standing.ranks[:focus] if reached is None else reached, bound))
 
     def bound(self, focus: int) -> int | None:
         """Return the best bound on a target that holds for plans with at least the standing's earlier values."""
@@ -114,6 +117,14 @@ class Ledger:
             self.goals.by_shape(self.goals.worth[focus] * wanted) / np.maximum(self.goals.by_shape(wanted), 1)
         )
 
+    def blended_worth(self) -> Floats:
+        """Return an average worth of a task of each shape, earlier targets far before later ones."""
+        worth = np.zeros(len(self.instance.shapes))
+        for focus in range(len(self.targets)):
+            mean = self.worth(focus)
+            worth += mean / max(1.0, float(mean.max(initial=1.0))) * 1e-3**focus
+        return worth
+
     def note(self, in_time: bool) -> None:
         """Note whether something ended by itself, not by the clock."""
         if not in_time:
@@ -131,18 +142,35 @@ class Ledger:
         state = proposed.layout.state
         if (state.free >= 0).all() and (state.limits >= 0).all() and proposed.ranks > self.standing.ranks:
             self.standing = proposed
-            self.tell("placed", at_once=True)
+            self.tell("placed")
+
+    def take(self, standing: Standing, phase: str) -> None:
+        """Take a copy of a standing if it is better."""
+        if standing.ranks > self.standing.ranks:
+            self.standing = Standing(self.goals, standing.layout.copy(), standing.started.copy())
+            self.tell(phase)
+
+    def result(self, timing: Timing, proven: bool) -> Result:
+        """Return the answer; `proven` says whether the targets are all that was asked for."""
+        return Result(
+            assignment=self.assignment(),
+            stop=self.why() if proven else self.stop,
+            bounds=self.bounds(),
+            seconds=dict(timing.seconds),
+        )
 
     def assignment(self) -> Assignment:
         """Return the standing by jobs."""
         return named(self.standing.layout, self.standing.started, self.seed)
 
-    def tell(self, phase: str, at_once: bool = False) -> None:
+    def tell(self, phase: str) -> None:
         """Report the standing, if the last report is some time ago."""
-        now = time.monotonic()
-        if at_once or now >= self._next_report:
-            self._next_report = now + REPORT_EVERY
+        began = time.monotonic()
+        if began >= self._next_report:
             self.report(Progress(phase, self.assignment(), self.bounds()))
+            now = time.monotonic()
+            # naming a large answer takes long, and only the last one counts
+            self._next_report = now + max(REPORT_EVERY, REPORT_SHARE * (now - began))
 
     def tell_bounds(self, phase: str) -> None:
         """Report the bounds alone."""
