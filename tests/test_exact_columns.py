@@ -235,7 +235,7 @@ def test_a_gang_runs_whole_or_not_and_limits_hold() -> None:
     nodes = tuple(Node(name=f"n{i}", cpu=i + 2, gpus=(Gpu(model="A", count=2),)) for i in range(3))
     jobs = (gang, job("s", 6, gpus=1, cpu=1))
     free, _, _ = run(Snapshot(nodes=nodes, jobs=jobs))
-    assert free.ledger.standing.ranks[0] * free.instance.value_unit == 51_000
+    assert free.ledger.standing.ranks[0] * free.ledger.instance.value_unit == 51_000
     limited = Snapshot(nodes=nodes, jobs=jobs, limits=(DomainLimit(level="cluster", domain="", gpus=4),))
     columns, result, _ = run(limited)
     assert columns.ledger.standing.ranks[0] * columns.ledger.instance.value_unit == 4000
