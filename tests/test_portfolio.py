@@ -1,0 +1,98 @@
+"""What methods share when time is short: some time for the first rule in any case, and none of it spent twice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import pytest
+
+import placement as pl
+from placement import engine, portfolio
+from placement.compile import compile as compile_snapshot
+from placement.generate import generate
+from placement.heuristics import HEURISTICS
+from placement.instance import Assignment, Instance
+from placement.run import Run
+from placement.solver import Limits, Report, Result, Stop, silent
+
+
+@dataclass
+class Told:
+    """A method that answers what it was told to and remembers what it was given."""
+
+    name: str
+    answers: list[Result]
+    starts: list[Assignment | None] = field(default_factory=list)
+
+    def supports(self, instance: Instance) -> str | None:
+        return None
+
+    def solve(
+        self,
+        instance: Instance,
+        *,
+        objectives: tuple[str, ...],
+        limits: Limits,
+        seed: int = 0,
+        start: Assignment | None = None,
+        report: Report = silent,
+    ) -> Result:
+        self.starts.append(start)
+        return self.answers[len(self.starts) - 1]
+
+
+@pytest.fixture(scope="module")
+def instance() -> Instance:
+    return compile_snapshot(generate(nodes=8, load=1.3, seed=9))
+
+
+def test_a_rule_that_was_cut_short_goes_on_from_what_it_had(instance: Instance) -> None:
+    whole = HEURISTICS["first-fit"].solve(instance, objectives=("value",), limits=Limits())
+    part = Assignment.of(rows(whole.assignment)[:3])
+    first = Told("first", [Result(part, Stop.TIME), whole])
+    second = Told("second", [Result(Assignment.empty(), Stop.COMPLETE)])
+    exact = Told("exact", [Result(part, Stop.WORK)])
+    run = Run(instance, ("value",), Limits(), 0, None, 0.0)
+    portfolio.together(run, exact, {"first": first, "second": second}, all_rules=True)
+    assert [start and rows(start) for start in first.starts] == [None, rows(part)]
+    assert second.starts == [None]
+    assert exact.starts == [part]
+
+
+def test_going_on_gives_what_the_rule_gives_in_one_go(instance: Instance) -> None:
+    rule = HEURISTICS["first-fit"]
+    whole = rows(rule.solve(instance, objectives=("value",), limits=Limits()).assignment)
+    # every job is there with all of its tasks, or not at all, as where the clock ends a rule
+    for end in sorted({row[0] for row in whole}):
+        part = Assignment.of([row for row in whole if row[0] < end])
+        again = rule.solve(instance, objectives=("value",), limits=Limits(), start=part)
+        assert rows(again.assignment) == whole
+
+
+def test_something_starts_however_short_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "LEAST", math.inf)
+    monkeypatch.setattr(engine, "warm", lambda: pytest.fail("a solver was started that nobody has time for"))
+    snapshot = generate(nodes=8, load=1.3, seed=9)
+    for solver in ("auto", "first-fit"):
+        plan = pl.solve(snapshot, time_limit=1e-6, solver=solver)
+        assert len(plan.tasks)
+        assert plan.value
+
+
+def test_what_follows_the_search_is_given_as_long_as_compiling_shows(instance: Instance) -> None:
+    usual = engine._reserve(instance, 60.0, 0.0)
+    assert usual > 0
+    # a machine on which compiling these few nodes took a second
+    assert engine._reserve(instance, 60.0, 1.0) == engine.AS_COMPILING
+    assert engine._reserve(instance, 1.0, 1.0) == 0.5
+    assert engine._reserve(instance, None, 1.0) == 0.0
+
+
+def rows(assignment: Assignment) -> list[tuple[int, int, int, int, tuple[int, ...]]]:
+    offset, cards = assignment.offset.tolist(), assignment.cards.tolist()
+    columns = (assignment.job, assignment.leaf, assignment.task, assignment.node)
+    return [
+        (job, leaf, task, node, tuple(cards[offset[row] : offset[row + 1]]))
+        for row, (job, leaf, task, node) in enumerate(zip(*(c.tolist() for c in columns), strict=True))
+    ]
