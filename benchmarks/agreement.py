@@ -38,7 +38,8 @@ from placement.exact.classes import solve_configurations  # noqa: E402
 from placement.exact.master import Master, Timing  # noqa: E402
 from placement.instance import Instance  # noqa: E402
 from placement.models import FORMULATIONS, Formulation, Goal  # noqa: E402
-from placement.models.pools import parts_of, pooling  # noqa: E402
+from placement.models.parts import parts_of  # noqa: E402
+from placement.models.pools import pooling  # noqa: E402
 from placement.plan import Provenance  # noqa: E402
 from placement.planning import plan_of  # noqa: E402
 from placement.snapshot import Snapshot  # noqa: E402

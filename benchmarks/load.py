@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import placement as pl
 from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.snapshot.read import dumps
 

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.evaluate import demand
-from placement.index import members
 from placement.instance import Bools, Instance, Ints
 from placement.state import State
+
+FEW_NODES = 1000
+"""Nodes up to which it is quicker to look at all shapes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,29 +256,40 @@ def _alone(state: State, shapes: Ints, nodes: Ints) -> Ints:
     most = np.zeros((len(shapes), len(nodes)), dtype=np.int64)
     if not most.size:
         return most
-    block = max(1, 4_000_000 // (len(nodes) * max(1, state.units.shape[1])))
-    for first in range(0, len(shapes), block):
-        some = shapes[first : first + block]
-        tasks = [instance.shapes[s] for s in some.tolist()]
-        gpus = np.array([t.gpus for t in tasks], dtype=np.int64)
-        units = np.array([max(1, t.units) for t in tasks], dtype=np.int64)
-        memory = np.array([t.memory for t in tasks], dtype=np.int64)
-        asked = state.demand[some][:, None, :]
-        by_resource = np.where(asked > 0, state.free[nodes][None] // np.maximum(asked, 1), np.iinfo(np.int32).max)
-        room = by_resource.min(axis=2, initial=np.iinfo(np.int32).max)
-        parts = state.units[nodes][None] // units[:, None, None]
-        by_memory = state.memory[nodes][None] // np.maximum(memory, 1)[:, None, None]
-        parts = np.where(memory[:, None, None] > 0, np.minimum(parts, by_memory), parts)
-        parts = np.where(state.admits_card[some][:, state.kind[nodes]], np.maximum(parts, 0), 0)
-        # a task takes distinct cards, so no card counts more often than there are tasks
-        enough = (parts > 0).sum(axis=2) >= gpus[:, None]
-        on_cards = np.where(enough, parts.sum(axis=2) // np.maximum(gpus, 1)[:, None], 0)
-        room = np.where(gpus[:, None] > 0, np.minimum(room, on_cards), room)
-        most[first : first + block] = np.where(instance.admits_node[some][:, instance.node_class[nodes]], room, 0)
+    # few nodes: all shapes at once; many: one shape after the other, and only nodes that admit it
+    if len(nodes) <= FEW_NODES:
+        block = max(1, 4_000_000 // (len(nodes) * max(1, state.units.shape[1])))
+        for first in range(0, len(shapes), block):
+            most[first : first + block] = _most(state, shapes[first : first + block], nodes)
+    else:
+        for row, s in enumerate(shapes.tolist()):
+            columns = np.flatnonzero(instance.admits_node[s][instance.node_class[nodes]])
+            most[row, columns] = _most(state, shapes[row : row + 1], nodes[columns])[0]
     if len(state.limits):
         for row, s in enumerate(shapes.tolist()):
             most[row] = np.where(state.fits(s, nodes), most[row], 0)
     return np.maximum(most, 0)
+
+
+def _most(state: State, some: Ints, nodes: Ints) -> Ints:
+    """Return the most tasks of some shapes that each node could take alone, domain limits apart."""
+    instance = state.instance
+    tasks = [instance.shapes[s] for s in some.tolist()]
+    gpus = np.array([t.gpus for t in tasks], dtype=np.int64)
+    units = np.array([max(1, t.units) for t in tasks], dtype=np.int64)
+    memory = np.array([t.memory for t in tasks], dtype=np.int64)
+    asked = state.demand[some][:, None, :]
+    by_resource = np.where(asked > 0, state.free[nodes][None] // np.maximum(asked, 1), np.iinfo(np.int32).max)
+    room = by_resource.min(axis=2, initial=np.iinfo(np.int32).max)
+    parts = state.units[nodes][None] // units[:, None, None]
+    by_memory = state.memory[nodes][None] // np.maximum(memory, 1)[:, None, None]
+    parts = np.where(memory[:, None, None] > 0, np.minimum(parts, by_memory), parts)
+    parts = np.where(state.admits_card[some][:, state.kind[nodes]], np.maximum(parts, 0), 0)
+    # a task takes distinct cards, so no card counts more often than there are tasks
+    enough = (parts > 0).sum(axis=2) >= gpus[:, None]
+    on_cards = np.where(enough, parts.sum(axis=2) // np.maximum(gpus, 1)[:, None], 0)
+    room = np.where(gpus[:, None] > 0, np.minimum(room, on_cards), room)
+    return np.where(instance.admits_node[some][:, instance.node_class[nodes]], room, 0)
 
 
 def _pool(state: State, nodes: Ints, times: Ints, considered: Ints, alone: Ints, wanted: Ints) -> tuple[Pool, Ints]:
@@ -340,71 +353,3 @@ def _slots(
     order = {key: number for number, key in enumerate(sorted({key for key in keys if key is not None}))}
     slots = tuple(SlotType(-units, -memory, usable) for units, memory, usable in order)
     return slots, [-1 if key is None else order[key] for key in keys]
-
-
-# --- which nodes to count together ------------------------------------------------------------------------------
-
-
-MOST_PAIRS = 30_000
-"""Pools times shapes that a model may have."""
-
-
-def separable(instance: Instance) -> bool:
-    """Return whether `parts_of` gives every node class a pool of its own."""
-    return len(instance.classes) <= _budget(instance, MOST_PAIRS)
-
-
-def _budget(instance: Instance, most_pairs: int) -> int:
-    return max(8, most_pairs // max(1, len(instance.shapes)))
-
-
-def parts_of(state: State, most_pairs: int = MOST_PAIRS) -> list[tuple[Ints, Ints]]:
-    """Return the nodes of an instance as pools: one a node class where that is few enough, else like classes merged.
-
-    Parameters
-    ----------
-    state : State
-        The instance before any new task.
-    most_pairs : int
-        Pools times shapes that the model may have.
-    """
-    instance = state.instance
-    first = np.array([c.nodes[0] for c in instance.classes], dtype=np.int64)
-    times = np.array([c.size for c in instance.classes], dtype=np.int64)
-    budget = _budget(instance, most_pairs)
-    merged: list[list[int]] = []
-    for fineness in (None, 6, 3, 1, 0):
-        merged = _merged(state, first, fineness)
-        if len(merged) <= budget:
-            break
-    return [(first[members], times[members]) for members in merged]
-
-
-def _merged(state: State, first: Ints, fineness: int | None) -> list[list[int]]:
-    """Return class indices by pool; `fineness` is how many steps from empty to full tell nodes apart, None for all."""
-    instance = state.instance
-    columns: list[Ints] = [_numbers(instance.admits_node.T)]
-    usable = (state.units[first] > 0) & (state.kind[first] >= 0)
-    kinds = np.zeros((len(first), len(instance.card_kinds)), dtype=np.bool_)
-    rows, positions = np.nonzero(usable)
-    kinds[rows, state.kind[first][rows, positions]] = True
-    columns.append(_numbers(kinds))
-    limits: dict[tuple[int, ...], int] = {}
-    columns.append(np.array([limits.setdefault(c.limits, len(limits)) for c in instance.classes], dtype=np.int64))
-    if fineness is None:
-        columns.append(np.arange(len(first)))
-    elif fineness:
-        columns.append((state.units[first] == instance.card_units).sum(axis=1))
-        largest = np.maximum(1, state.free[first].max(axis=0, initial=1))
-        columns += list((state.free[first] * fineness // largest).T)
-    keys = np.stack(columns, axis=1)
-    _, start, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    # numbered as they first come
-    order = np.argsort(np.argsort(start, kind="stable"), kind="stable")
-    return [some.tolist() for some in members(order[index.reshape(-1)], len(start))]
-
-
-def _numbers(rows: Bools) -> Ints:
-    """Return a number for each row, the same for equal rows."""
-    packed = np.packbits(rows, axis=1)
-    return np.unique(packed, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -35,10 +35,12 @@ INEXACT = (
     "amounts or values differ by too many digits to be held exactly, so requests were rounded up and capacities down: "
     "what just fits may be left out, and no method's bound is used"
 )
-AFTERWARDS, AFTERWARDS_EACH = 0.01, 2e-5
+AFTERWARDS, AFTERWARDS_EACH = 0.01, 1.5e-5
 """Seconds that naming, checking and explaining take, and for each node and each wanted task; measured, with room."""
 AS_COMPILING = 2.0
 """The same relative to compiling, at least; on a machine that is slow or busy, compiling has just shown by how much."""
+BY_FRAGMENTATION = 1.5
+"""How many times as long where candidates are compared by fragmentation: two of them come only when the time is up."""
 
 
 def solve(
@@ -63,8 +65,9 @@ def solve(
     solver : str
         ``"auto"`` (every greedy rule that applies, then the exact method; the best of all), ``"exact"`` (the same
         without the greedy portfolio; it chooses among the following by what the instance is), ``"configurations"``
-        (all that a node can hold, listed), ``"columns"`` (the same, generated as needed), ``"pooled"`` (like nodes
-        counted together), or the name of one greedy rule.
+        (all that a node can hold, listed), ``"ladder"`` (blocks of cards, where nothing else binds), ``"columns"``
+        (what nodes hold, generated as needed), ``"pooled"`` (like nodes counted together), or the name of one greedy
+        rule. See ``docs/methods.md``.
     time_limit : float, optional
         Seconds of wall clock, counted from this call. The search ends in time to name and check its answer, by an
         estimate; compiling the snapshot is not cut short. None sets no clock: the search then stops by its own limits
@@ -103,13 +106,14 @@ def solve(
     arguments.refuse_objectives(chosen)
     compiling = time.monotonic()
     instance = compile_snapshot(used)
-    reserve = _reserve(instance, time_limit, time.monotonic() - compiling)
+    reserve = _reserve(instance, chosen, time_limit, time.monotonic() - compiling)
     run = Run(instance, chosen, Limits(deadline - reserve, gap), seed, report, began)
     run.seconds["compile"] = time.monotonic() - began
     run.bounds["area"] = area_bounds(instance)
     if not instance.exact:
         run.notes.append(INEXACT)
     _search(run, solver)
+    searched = time.monotonic()
     provenance = Provenance(
         version=VERSION,
         solver="",
@@ -123,16 +127,18 @@ def solve(
     )
     plan = _checked(snapshot, run, provenance)
     plan.greedy = _best_greedy(run, plan) if solver == "auto" else None
-    plan.seconds = {**run.seconds, "total": time.monotonic() - began}
+    ended = time.monotonic()
+    plan.seconds = {**run.seconds, "check": ended - searched, "total": ended - began}
     return plan
 
 
-def _reserve(instance: Instance, time_limit: float | None, compiling: float) -> float:
+def _reserve(instance: Instance, objectives: Sequence[str], time_limit: float | None, compiling: float) -> float:
     """Return the seconds to keep back for what follows the search, at most half of the limit."""
     if time_limit is None:
         return 0.0
     things = instance.nodes + int(demand(instance).sum())
-    return min(time_limit / 2, max(AFTERWARDS + AFTERWARDS_EACH * things, AS_COMPILING * compiling))
+    usual = max(AFTERWARDS + AFTERWARDS_EACH * things, AS_COMPILING * compiling)
+    return min(time_limit / 2, usual * (BY_FRAGMENTATION if "fragmentation" in objectives else 1.0))
 
 
 def refuse_arguments(

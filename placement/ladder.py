@@ -37,6 +37,10 @@ class Pool:
     blocks: dict[int, int]
 
 
+_Alike = tuple[bytes, tuple[tuple[int, int, int], ...]]
+"""Shapes that a node class admits, and its cards."""
+
+
 def size(instance: Instance, shape: int) -> int:
     """Return the card units of all cards of a task."""
     return instance.shapes[shape].gpus * instance.shapes[shape].units
@@ -69,9 +73,6 @@ def unsupported(instance: Instance) -> str | None:
             if free < enough:
                 return f"{instance.resources[r]} may bind"
     return None
-
-
-_Alike = tuple[bytes, tuple[tuple[int, int, int], ...]]
 
 
 def _alike(instance: Instance, number: int) -> _Alike:

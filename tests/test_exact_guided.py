@@ -22,7 +22,8 @@ from placement.exact.targets import targets_of
 from placement.exact.upgrade import upgrade
 from placement.generate import generate
 from placement.instance import Instance, Ints
-from placement.models.pools import parts_of, pooling
+from placement.models.parts import parts_of
+from placement.models.pools import pooling
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.solver import Limits, Progress, Stop
 from placement.state import State

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import brute
 import model_cases
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,13 +20,8 @@ from placement.compile import compile as compile_snapshot
 from placement.errors import UsageError
 from placement.evaluate import scores
 from placement.exact import ladders, run, unsupported
-from placement.exact.bulk import standing_of
-from placement.exact.ladder_places import placed
-from placement.exact.standing import Goals, Standing
-from placement.exact.targets import targets_of
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
-from placement.ladder import pools
 from placement.models import LADDER
 from placement.plan import Provenance
 from placement.planning import plan_of
@@ -70,12 +64,13 @@ def assert_optimal(snapshot: Snapshot, start: Assignment | None = None) -> None:
     expected = brute.optimum(snapshot, OBJECTIVES)
     found = scores(instance, result.assignment, OBJECTIVES)
     assert [(s.objective, s.priority, s.value) for s in found] == expected
-    assert [(b.objective, b.priority, b.value) for b in result.bounds] == [(o, p, float(v)) for o, p, v in expected]
+    assert [(b.objective, b.priority) for b in result.bounds] == [(name, p) for name, p, _ in expected]
+    assert all(brute.close(b.value, value) for b, (_, _, value) in zip(result.bounds, expected, strict=True))
     assert result.stop is Stop.OPTIMAL
     assert refused(snapshot, result) == []
     for progress in told:
         first = progress.bounds[0].value
-        assert first is None or first >= float(expected[0][2])
+        assert first is None or first >= float(expected[0][2]) - 1e-6
 
 
 # --- by hand -------------------------------------------------------------------------------------------------------
@@ -143,23 +138,6 @@ def test_gangs_with_a_minimum_priorities_and_limits_by_hand() -> None:
     assert [bound.value for bound in result.bounds] == [12_000, 1000, 7]
     assert result.bounds[2].held == (12_000, 1000)
     assert refused(snapshot, result) == []
-
-
-def test_best_fit_leaves_nodes_whole() -> None:
-    # Nodes of 8, 2 and 8 cards. A pair fits the node of two exactly, and a half and a half share one card of the first.
-    jobs = (model_cases.job("pair", Task(gpus=2)), model_cases.job("half", Task(gpus=1, gpu_share=0.5), copies=2))
-    instance = compile_snapshot(Snapshot(nodes=model_cases.cards(8, 2, 8), jobs=jobs))
-    (pool,) = pools(instance)
-    counts = {(s, 0): 1 if instance.shapes[s].gpus == 2 else 2 for s in pool.shapes}
-    layout = placed(instance, (pool,), counts)
-    assert [len(spots) for spots in layout.tasks] == [2, 1, 0]
-    assert layout.tasks[0][0] == layout.tasks[0][1]
-
-
-def test_a_count_beyond_the_rows_is_a_mistake() -> None:
-    instance = compile_snapshot(Snapshot(nodes=model_cases.cards(3), jobs=(model_cases.job("j", Task(gpus=2), 2),)))
-    with pytest.raises(RuntimeError, match="promised"):
-        placed(instance, pools(instance), {(0, 0): 2})
 
 
 # --- against brute force -------------------------------------------------------------------------------------------
@@ -411,20 +389,3 @@ def test_forced_where_it_does_not_apply() -> None:
     snapshot = Snapshot(nodes=model_cases.cards(8), jobs=(model_cases.job("j", Task(cpu=1)),))
     with pytest.raises(UsageError, match="ladder cannot take this snapshot: a task takes no card"):
         placement.solve(snapshot, solver="ladder")
-
-
-# --- many tasks laid out at once -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_bulk_is_one_by_one(seed: int) -> None:
-    instance = compile_snapshot(random_tiny(seed))
-    goals = Goals(instance, targets_of(instance, OBJECTIVES))
-    start = HEURISTICS["first-fit"].solve(instance, objectives=OBJECTIVES, limits=Limits()).assignment
-    bulk, slow = standing_of(goals, start), Standing.of_assignment(goals, start)
-    assert bulk.ranks == slow.ranks
-    assert bulk.started.tolist() == slow.started.tolist()
-    assert bulk.layout.tasks == slow.layout.tasks
-    for name in ("free", "units", "memory", "limits"):
-        assert np.array_equal(getattr(bulk.layout.state, name), getattr(slow.layout.state, name))
-    assert bulk.layout.count.tolist() == slow.layout.count.tolist()

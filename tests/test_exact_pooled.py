@@ -23,8 +23,9 @@ from placement.gang import runs
 from placement.heuristics import HEURISTICS
 from placement.instance import Instance, Ints
 from placement.models import pooled
+from placement.models.parts import parts_of
 from placement.models.patterns import TooMany, enumerate_patterns
-from placement.models.pools import CardGroup, Pattern, Pooling, SlotType, parts_of, pooling
+from placement.models.pools import CardGroup, Pattern, Pooling, SlotType, pooling
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.solver import Limits
 from placement.state import State

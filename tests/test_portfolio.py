@@ -81,12 +81,12 @@ def test_something_starts_however_short_the_limit(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_follows_the_search_is_given_as_long_as_compiling_shows(instance: Instance) -> None:
-    usual = engine._reserve(instance, 60.0, 0.0)
-    assert usual > 0
+    usual = engine._reserve(instance, ("value",), 60.0, 0.0)
+    assert 0 < usual < engine._reserve(instance, ("value", "fragmentation"), 60.0, 0.0)
     # a machine on which compiling these few nodes took a second
-    assert engine._reserve(instance, 60.0, 1.0) == engine.AS_COMPILING
-    assert engine._reserve(instance, 1.0, 1.0) == 0.5
-    assert engine._reserve(instance, None, 1.0) == 0.0
+    assert engine._reserve(instance, ("value",), 60.0, 1.0) == engine.AS_COMPILING
+    assert engine._reserve(instance, ("value",), 1.0, 1.0) == 0.5
+    assert engine._reserve(instance, ("value",), None, 1.0) == 0.0
 
 
 def rows(assignment: Assignment) -> list[tuple[int, int, int, int, tuple[int, ...]]]:

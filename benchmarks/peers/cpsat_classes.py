@@ -25,9 +25,10 @@ from placement.exact.arrays import Floats, Program, program
 from placement.exact.master import Master, Timing
 from placement.instance import Instance
 from placement.models import pooled
+from placement.models.parts import parts_of
 from placement.models.pooled_linear import Target, power_of_two
 from placement.models.pooled_objective import coefficients
-from placement.models.pools import parts_of, pooling
+from placement.models.pools import pooling
 from placement.solver import Limits
 from placement.state import State
 

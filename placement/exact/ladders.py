@@ -34,6 +34,8 @@ from placement.solver import Limits, Report, Result
 
 NODES = 5000
 """Branch-and-bound nodes for a target where none were asked for."""
+PLACING, MOST_FOR_PLACING = 5e-6, 0.3
+"""Seconds kept for placing and naming each wanted task, and the most of the time left that they may be."""
 
 
 class Counted(Standing):
@@ -92,6 +94,8 @@ class Ladder:
         if start is not None:
             self.ledger.standing = standing_of(self.ledger.goals, start)
         self.timing = Timing()
+        wanted = int(self.ledger.goals.leaves[:, 3].sum())
+        self._spare = min(PLACING * wanted, MOST_FOR_PLACING * limits.left)
         self._shared: dict[str, Any] = {}
         self._point: Floats | None = None
         """The standing as a point of the models, whose columns are the same for all targets."""
@@ -100,8 +104,8 @@ class Ladder:
         """Return the best assignment found, with a bound for every target that has one."""
         ledger = self.ledger
         for focus in range(len(self.targets)):
-            ledger.note(ledger.limits.left > 0)
-            if not ledger.limits.left:
+            ledger.note(self._left() > 0)
+            if not self._left():
                 break
             self._phase(focus)
         began = time.perf_counter()
@@ -115,7 +119,7 @@ class Ladder:
 
     def _phase(self, focus: int) -> None:
         """Bound a target by the relaxation, and solve it where that leaves a gap."""
-        ledger, limits = self.ledger, self.ledger.limits
+        ledger = self.ledger
         began = time.perf_counter()
         goal = Goal(*self.targets[focus])
         model = models.build(self.instance, models.LADDER, goal, self._held(focus), self._shared)
@@ -124,7 +128,7 @@ class Ladder:
         self.timing.add("build", built - began)
         self.timing.add("handover", time.perf_counter() - built)
         expression = model.parts.goals[goal]
-        relaxed = highs.solve(task, relax=True, time_limit=limits.left, seed=self.seed)
+        relaxed = highs.solve(task, relax=True, time_limit=self._left(), seed=self.seed)
         self._count(relaxed)
         self._prove(focus, expression, relaxed.bound)
         if ledger.done(focus):
@@ -132,9 +136,9 @@ class Ladder:
         point = self._point
         solved = highs.solve(
             task,
-            gap=0.0 if focus else limits.gap,
-            time_limit=limits.left,
-            nodes=limits.nodes or NODES,
+            gap=0.0 if focus else ledger.limits.gap,
+            time_limit=self._left(),
+            nodes=ledger.limits.nodes or NODES,
             seed=self.seed,
             start=point if point is not None and task.violation(point) is None else None,
         )
@@ -147,6 +151,11 @@ class Ladder:
             began = time.perf_counter()
             ledger.tell(goal.objective)
             self.timing.add("place", time.perf_counter() - began)
+
+    def _left(self) -> float:
+        """Return the seconds left for solving: what is found is of no use before it has places."""
+        left = self.ledger.limits.left
+        return left if left == math.inf else max(0.0, left - self._spare)
 
     def _held(self, focus: int) -> list[Score]:
         """Return what the standing has of the targets before one."""

@@ -21,7 +21,7 @@ REPORT_EVERY = 1.0
 """Least seconds between reports of better assignments."""
 REPORT_SHARE = 8.0
 """Seconds to work on for every second that a report took."""
-RESERVE, RESERVE_PER_JOB = 0.05, 2e-5
+RESERVE, RESERVE_PER_JOB = 0.03, 5e-6
 """Seconds kept for naming the answer."""
 
 

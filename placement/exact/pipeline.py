@@ -14,7 +14,7 @@ from placement.exact.ledger import Ledger
 from placement.exact.master import Timing
 from placement.exact.sketch import Relaxed, rough, sketch
 from placement.exact.tune import improve, polish
-from placement.models.pools import parts_of, separable
+from placement.models.parts import parts_of, separable
 from placement.solver import Result
 from placement.state import State
 

@@ -19,12 +19,15 @@ from placement.exact.ledger import Ledger
 from placement.exact.master import Master, Timing
 from placement.exact.standing import Standing
 from placement.instance import Instance, Ints
+from placement.models.parts import parts_of
 from placement.models.pooled_linear import Target, power_of_two
-from placement.models.pools import parts_of, pooling
+from placement.models.pools import pooling
 from placement.state import State
 
 ROUGH_PAIRS = 3000
 """Pools times shapes of the rough pooling."""
+SHARE, QUICK_SHARE = 0.9, 0.5
+"""Shares of the time left for packing, and where more precise ways are to follow."""
 LATER_TARGET = 0.02
 """Weight of each target relative to the one before, where the relaxation only guides."""
 
@@ -85,7 +88,7 @@ def sketch(relaxed: Relaxed, steps: int, timing: Timing) -> None:
     weights: dict[Target, float] = {}
     for number, target in enumerate(ledger.targets):
         weights[target] = power_of_two(ledger.goals.worth[number].tolist()) * LATER_TARGET**number
-    limits = ledger.share(0.6)
+    limits = ledger.share(QUICK_SHARE if steps == 1 else SHARE)
     room = relaxed.master.thrifty_room(weights, limits)
     if room is None:
         return
