@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from placement.evaluate import demand
-from placement.instance import Assignment, Instance
+from placement.instance import Assignment
 from placement.run import Run
 from placement.solver import Limits, Result, Solver, Stop
 
 FIRST_SHARE = 0.25
 """Share of the time after which the first greedy rule gives up, so that the exact method has most of it."""
+SMALL = 2_000
+"""Nodes and wanted tasks up to which greedy rules take too little to matter."""
 LARGE = 150_000
 """Nodes and wanted tasks from which on the exact method does not wait for a greedy rule's answer to start from."""
 LEAST = 0.02
@@ -48,7 +50,8 @@ def alone(run: Run, solver: Solver) -> None:
 def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bool) -> None:
     """Try greedy rules and an exact method that starts from the first of them.
 
-    The exact method works in another process, so the rules that remain run beside it; on a large instance all do.
+    The exact method works in another process, so the rules that remain run beside it; on a large instance all do. Where
+    a gap is good enough they come after it, if it does not reach that.
 
     Parameters
     ----------
@@ -61,9 +64,10 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
         Whether to try all of them.
     """
     usable = [rule for rule in rules.values() if rule.supports(run.instance) is None]
+    things = run.instance.nodes + int(demand(run.instance).sum())
     start: Assignment | None = None
     unfinished: Assignment | None = None
-    if _is_large(run.instance):
+    if things > LARGE:
         # a large answer takes long to make and to hand over, and the exact method is soon past it
         others = usable if all_rules else usable[:1]
     else:
@@ -75,26 +79,39 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
         if all_rules and begun.stop is Stop.TIME:
             # what was cut short goes on with all of the time
             others, unfinished = usable, start
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    # whoever is content with a gap wants it soon, and what runs beside the exact method slows it down
+    beside = len(others) if not run.limits.gap or things <= SMALL else int(things > LARGE)
+    found = _beside(run, exact, start, others[:beside], unfinished)
+    if found is None or found.stop not in (Stop.OPTIMAL, Stop.GAP):
         limits = Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes)
-        kept = len(run.candidates), len(run.notes)
-        beside = pool.submit(_greedy, run, others, limits, unfinished)
+        _greedy(run, others[beside:], limits, None if beside else unfinished)
+
+
+def _beside(
+    run: Run, exact: Solver, start: Assignment | None, rules: Sequence[Solver], unfinished: Assignment | None
+) -> Result | None:
+    """Try an exact method, and greedy rules beside it; return the exact method's result."""
+    limits = Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes)
+    kept = len(run.candidates), len(run.notes)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        others = pool.submit(_greedy, run, rules, limits, unfinished)
         try:
             # in this thread, so that an interrupt reaches it and ends the solver's process
             found = _exactly(run, exact, start)
             if found is not None and found.stop in (Stop.OPTIMAL, Stop.GAP):
-                wait([beside], timeout=LEAVE)
+                wait([others], timeout=LEAVE)
                 limits.cancelled.set()
         except BaseException:
             limits.cancelled.set()
             raise
-        beside.result()
+        others.result()
     if found is not None:
         if found.stop in (Stop.OPTIMAL, Stop.GAP):
             # which of the others came in time is chance, and the same call must give the same plan
             run.beside += run.candidates[kept[0] :]
             del run.candidates[kept[0] :], run.notes[kept[1] :]
         run.add(exact.name, found)
+    return found
 
 
 def _exactly(run: Run, exact: Solver, start: Assignment | None) -> Result | None:
@@ -103,10 +120,6 @@ def _exactly(run: Run, exact: Solver, start: Assignment | None) -> Result | None
         run.notes.append(f"{exact.name}: not tried, too little time was left")
         return None
     return _solve(run, exact, start, run.limits)
-
-
-def _is_large(instance: Instance) -> bool:
-    return instance.nodes + int(demand(instance).sum()) > LARGE
 
 
 def _early(limits: Limits) -> Limits:
