@@ -33,18 +33,22 @@ FEWEST_CLASSES, UNLIKE = 48, 0.2
 """Node classes, and node classes by node, from which on nodes count as unlike."""
 MOST_SHAPES, MOST_PAIRS = 100, 150_000
 """Shapes, and pairs of a shape and a node class that admits it, up to which prices settle within half a minute."""
+FEW_PAIRS = 20_000
+"""The same pairs, up to which it is worth trying whatever the number of shapes."""
 
 
 def suits(instance: Instance) -> bool:
     """Return whether column generation should be preferred to the pooled model: many unlike nodes, not many shapes."""
+    return int((demand(instance) > 0).sum()) <= MOST_SHAPES and tractable(instance, MOST_PAIRS)
+
+
+def tractable(instance: Instance, most_pairs: int = FEW_PAIRS) -> bool:
+    """Return whether nodes are unlike, and prices would settle soon: by the pairs of a shape and a class it may use."""
     classes = len(instance.classes)
     if classes < FEWEST_CLASSES or classes < UNLIKE * instance.nodes:
         return False
-    wanted = demand(instance) > 0
-    if wanted.sum() > MOST_SHAPES:
-        return False
     nodes = Nodes(instance)
-    return bool(nodes.takes[wanted].sum() <= MOST_PAIRS and not nodes.inexact.any())
+    return bool(nodes.takes[demand(instance) > 0].sum() <= most_pairs and not nodes.inexact.any())
 
 
 class Columns:
@@ -55,28 +59,34 @@ class Columns:
     ledger : Ledger
     rest : tuple of str
         Objectives on what nodes are left like, to be improved after the targets.
+    timing : Timing, optional
+        To add to.
     """
 
-    def __init__(self, ledger: Ledger, rest: tuple[str, ...] = ()) -> None:
+    def __init__(self, ledger: Ledger, rest: tuple[str, ...] = (), timing: Timing | None = None) -> None:
         self.ledger, self.rest = ledger, rest
-        self.timing = Timing()
+        self.timing = Timing() if timing is None else timing
+        began = time.perf_counter()
+        self._master = ColumnMaster(ledger.instance, ledger.seed, self.timing)
+        self.timing.add("build", time.perf_counter() - began)
 
     def run(self) -> Result:
         """Return the best assignment found, with a bound for every target that has one."""
         ledger = self.ledger
-        began = time.perf_counter()
-        master = ColumnMaster(ledger.instance, ledger.seed, self.timing)
-        self.timing.add("build", time.perf_counter() - began)
         for focus in range(len(ledger.targets)):
-            master.learn(ledger.standing.layout)
-            self._generate(master, focus)
-            if not ledger.done(focus):
-                self._choose(master, focus)
+            self.pursue(focus)
             if not ledger.done(focus):
                 improve(ledger, focus, None, self.timing, share=1.0 if self._is_last(focus) else LATER_SHARE)
         if self.rest:
             polish(ledger, self.rest, self.timing)
         return ledger.result(self.timing, proven=not self.rest)
+
+    def pursue(self, focus: int) -> None:
+        """Bound a target by column generation, and choose whole columns if there is a gap."""
+        self._master.learn(self.ledger.standing.layout)
+        self._generate(self._master, focus)
+        if not self.ledger.done(focus):
+            self._choose(self._master, focus)
 
     def _is_last(self, focus: int) -> bool:
         return focus == len(self.ledger.targets) - 1 and not self.rest

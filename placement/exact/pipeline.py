@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from placement.exact.columns import Columns, tractable
 from placement.exact.guide import Guide
 from placement.exact.ledger import Ledger
 from placement.exact.master import Timing
@@ -23,6 +24,8 @@ WORTH_TIGHTENING = 1e-4
 STEPS, QUICK_STEPS = 60, 1
 """Most steps by which packed pools are improved, and the same where whole counts will do better anyway."""
 TIGHT_GAP, TIGHT_NODES = 2e-5, 100
+ALIKE = 3
+"""Nodes in an average class from which on whole counts by class say enough about places."""
 
 
 LATER_SHARE = 0.7
@@ -43,9 +46,12 @@ class Pipeline:
         self.ledger, self.rest = ledger, rest
         self.timing = Timing()
         self._state = State(ledger.instance)
-        self._alike = separable(ledger.instance)
+        instance = ledger.instance
+        self._alike = separable(instance) and instance.nodes >= ALIKE * len(instance.classes)
+        self._unlike = not self._alike and tractable(instance)
         self._rough: Relaxed | None = None
         self._fine: Relaxed | None = None
+        self._columns: Columns | None = None
         self._guided = False
 
     def run(self) -> Result:
@@ -84,17 +90,31 @@ class Pipeline:
 
     def _pursue(self, focus: int) -> None:
         """Get a target's value and bound as near each other as may be."""
-        fine = self._finely()
-        if fine is not self._roughly():
-            fine.bound(focus)
-        # whole counts are dealt out to nodes that are alike; merged pools have none
-        if self._alike and not self.ledger.done(focus):
-            if not self._guided:
-                Guide(fine, self.timing).run(focus)
-                self._guided = True
-            self._tighten(fine, focus)
+        if self._unlike:
+            relaxed = self._roughly()
+            self._generate(focus)
+        else:
+            relaxed = self._finely()
+            if relaxed is not self._roughly():
+                relaxed.bound(focus)
+            # whole counts are dealt out to nodes that are alike; where there are none they say little
+            if self._alike and not self.ledger.done(focus):
+                self._guide(relaxed, focus)
         last = focus == len(self.ledger.targets) - 1 and not self.rest
-        improve(self.ledger, focus, fine.idle_price(), self.timing, share=1.0 if last else LATER_SHARE)
+        improve(self.ledger, focus, relaxed.idle_price(), self.timing, share=1.0 if last else LATER_SHARE)
+
+    def _generate(self, focus: int) -> None:
+        """Generate contents for every node class, where there are few enough."""
+        if self._columns is None:
+            self._columns = Columns(self.ledger, timing=self.timing)
+        self._columns.pursue(focus)
+
+    def _guide(self, fine: Relaxed, focus: int) -> None:
+        """Deal out whole counts, once, and bound a target by whole counts."""
+        if not self._guided:
+            Guide(fine, self.timing).run(focus)
+            self._guided = True
+        self._tighten(fine, focus)
 
     def _tighten(self, fine: Relaxed, focus: int) -> None:
         """Bound a target by whole counts, where the relaxation leaves a gap that is worth it."""
