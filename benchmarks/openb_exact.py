@@ -32,7 +32,7 @@ BUILD = ("build", "handover")
 def main() -> None:
     """Run the benchmark, print a table and write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", default=",".join(TRACES), help="shipped instances, separated by commas")
+    parser.add_argument("--traces", default=",".join(TRACES), help="shipped instances or files, separated by commas")
     parser.add_argument("--seeds", type=int, default=3, help="draws per trace, from seed 42 on; 0: the trace itself")
     parser.add_argument("--load", type=float, default=1.0, help="cards asked for, relative to those there are")
     parser.add_argument("--time-limit", type=float, default=120.0, help="seconds of wall clock per solve")
@@ -45,7 +45,8 @@ def main() -> None:
     )
     print(f"{'points':>7} {'failed':>6} {'fgd %':>6} {'failed':>6} {'best greedy':>20}")
     for trace in options.traces.split(","):
-        snapshot = pl.load(pl.instances.path(trace))
+        snapshot = pl.load(trace if Path(trace).exists() else pl.instances.path(trace))
+        trace = Path(trace).stem
         seeds = range(FIRST_SEED, FIRST_SEED + options.seeds) if options.seeds else [None]
         for seed in seeds:
             drawn = snapshot if seed is None else draw(snapshot, seed, options.load)
