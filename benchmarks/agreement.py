@@ -35,7 +35,8 @@ from placement.evaluate import Score, scores  # noqa: E402
 from placement.exact import highs  # noqa: E402
 from placement.exact.arrays import program  # noqa: E402
 from placement.exact.classes import solve_configurations  # noqa: E402
-from placement.exact.master import Master, Timing  # noqa: E402
+from placement.exact.master import Master  # noqa: E402
+from placement.exact.timing import Timing  # noqa: E402
 from placement.instance import Instance  # noqa: E402
 from placement.models import FORMULATIONS, Formulation, Goal  # noqa: E402
 from placement.models.parts import parts_of  # noqa: E402

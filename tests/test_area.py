@@ -9,10 +9,9 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement import area_rows
 from placement.area import area_bounds
-from placement.area_items import Free, items
-from placement.area_rows import rows
+from placement.area.items import Free, items_of
+from placement.area.rows import rows_of
 from placement.compile import compile as compile_snapshot
 from placement.heuristics import HEURISTICS
 from placement.instance import Instance
@@ -204,9 +203,9 @@ def test_any_prices_prove_a_bound(seed: int) -> None:
     if not len(placed):
         return
     free = Free(instance)
-    counted = items(instance, free)
+    counted = items_of(instance, free)
     shapes = np.unique(counted.shape)
-    table = rows(instance, free, shapes)
+    table = rows_of(instance, free, shapes)
     leaf_shape = [
         instance.job_classes[instance.job_class[job]].leaves[leaf].shape
         for job, leaf in zip(placed.job.tolist(), placed.leaf.tolist(), strict=True)
@@ -230,6 +229,6 @@ def test_more_cells_and_sizes_than_are_told_apart(monkeypatch: pytest.MonkeyPatc
     snapshot = Snapshot(nodes=nodes, jobs=jobs)
     exact = bounds(snapshot)["tasks", None]
     assert exact == 2 * 1 + 2 + 3 + 4 + 5 + 6  # the half fits twice on the only card of node 0, the others once a card
-    monkeypatch.setattr(area_rows, "MOST_CELLS", 2)
-    monkeypatch.setattr(area_rows, "MOST_SIZES", 3)
+    monkeypatch.setattr("placement.area.rows.MOST_CELLS", 2)
+    monkeypatch.setattr("placement.area.rows.MOST_SIZES", 3)
     assert exact <= (bounds(snapshot)["tasks", None] or 0.0) <= 2 * 21

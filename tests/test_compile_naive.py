@@ -13,10 +13,12 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement import compile_cards, compile_jobs, units
+from placement import units
+from placement.compile import cards as compile_cards
 from placement.compile import compile as compile_snapshot
-from placement.compile_cards import NodeKinds
-from placement.compile_work import Work
+from placement.compile import jobs as compile_jobs
+from placement.compile.cards import NodeKinds
+from placement.compile.work import Work
 from placement.index import integers, members, numbered
 from placement.instance import Instance, Shape
 from placement.rules import CARD_FILTERS, DIMENSIONS, NODE_FILTERS, Tabulated

@@ -20,11 +20,11 @@ from placement.exact.column_master import ColumnMaster
 from placement.exact.columns import Columns, laid_out, suits
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
-from placement.exact.master import Timing
 from placement.exact.multipliers import multipliers
 from placement.exact.pricing import Pricer
 from placement.exact.standing import Standing
 from placement.exact.targets import targets_of
+from placement.exact.timing import Timing
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup

@@ -15,10 +15,11 @@ from placement.exact import highs
 from placement.exact.arrays import program
 from placement.exact.gangs import named, startable
 from placement.exact.layout import Layout
-from placement.exact.master import Master, Timing
+from placement.exact.master import Master
 from placement.exact.patterns import Pricer, fits, maximal, of_one_type
 from placement.exact.size import most_patterns
 from placement.exact.standing import Goals, Standing
+from placement.exact.timing import Timing
 from placement.gang import runs
 from placement.heuristics import HEURISTICS
 from placement.instance import Instance, Ints

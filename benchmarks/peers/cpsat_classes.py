@@ -22,7 +22,8 @@ import numpy as np
 
 from placement.exact import highs
 from placement.exact.arrays import Floats, Program, program
-from placement.exact.master import Master, Timing
+from placement.exact.master import Master
+from placement.exact.timing import Timing
 from placement.instance import Instance
 from placement.models import pooled
 from placement.models.parts import parts_of

@@ -23,8 +23,8 @@ from placement.evaluate import demand
 from placement.exact import highs
 from placement.exact.arrays import Floats, Program, program
 from placement.exact.layout import Layout
-from placement.exact.master import Timing
 from placement.exact.pricing import Priced, Pricer
+from placement.exact.timing import Timing
 from placement.instance import Instance, Ints
 from placement.models import node_columns
 from placement.models.node_columns import Column, limit_scale, terms_of

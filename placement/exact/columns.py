@@ -18,7 +18,7 @@ from placement.exact.fill import fill
 from placement.exact.labels import Nodes
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
-from placement.exact.master import Timing
+from placement.exact.timing import Timing
 from placement.exact.tune import improve, polish
 from placement.instance import Instance
 from placement.solver import Result

@@ -12,10 +12,11 @@ from placement.evaluate import demand
 from placement.exact.fill import fill
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
-from placement.exact.master import Counts, Timing
+from placement.exact.master import Counts
 from placement.exact.repair import drop_beyond_limits, drop_excess, relieve
 from placement.exact.sketch import Relaxed
 from placement.exact.spread import spread
+from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models.pooled_linear import Target, power_of_two
 

@@ -23,8 +23,9 @@ from placement.exact.classes import EXACT_IN_DOUBLE
 from placement.exact.ladder_places import Counts, placed
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
-from placement.exact.master import Timing, resolvable
+from placement.exact.master import resolvable
 from placement.exact.standing import Goals, Standing
+from placement.exact.timing import Timing
 from placement.exact.tune import polish
 from placement.instance import Assignment, Instance, Ints
 from placement.ladder import Pool

@@ -11,8 +11,8 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.exact.gangs import named
 from placement.exact.layout import Layout
-from placement.exact.master import Timing
 from placement.exact.standing import Goals, Standing
+from placement.exact.timing import Timing
 from placement.instance import Assignment, Instance
 from placement.models.pooled_linear import Target
 from placement.solver import Bound, Limits, Progress, Report, Result, Stop

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from placement.exact import highs
 from placement.exact.allot import charges
 from placement.exact.arrays import Floats, Program, program
 from placement.exact.patterns import Pricer, of_one_type
+from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models import pooled
 from placement.models.pooled_cards import row_numbers
@@ -43,17 +44,6 @@ def resolvable(worth: Iterable[int]) -> bool:
     """
     positive = [value for value in worth if value]
     return not positive or max(positive) <= RESOLUTION * min(positive)
-
-
-@dataclass(slots=True)
-class Timing:
-    """Wall seconds by activity."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def add(self, activity: str, seconds: float) -> None:
-        """Add time to an activity."""
-        self.seconds[activity] = self.seconds.get(activity, 0.0) + seconds
 
 
 @dataclass(frozen=True, slots=True)

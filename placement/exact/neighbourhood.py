@@ -17,10 +17,11 @@ import numpy as np
 from placement.exact import highs
 from placement.exact.arrange import arrange
 from placement.exact.arrays import Floats, program
-from placement.exact.master import Counts, Timing, resolvable
+from placement.exact.master import Counts, resolvable
 from placement.exact.patterns import maximal
 from placement.exact.spread import spread
 from placement.exact.standing import Standing
+from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models import pooled
 from placement.models.pooled_gangs import is_single

@@ -12,8 +12,8 @@ import time
 from placement.exact.columns import Columns, tractable
 from placement.exact.guide import Guide
 from placement.exact.ledger import Ledger
-from placement.exact.master import Timing
 from placement.exact.sketch import Relaxed, rough, sketch
+from placement.exact.timing import Timing
 from placement.exact.tune import improve, polish
 from placement.models.parts import parts_of, separable
 from placement.solver import Result

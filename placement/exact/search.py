@@ -10,9 +10,9 @@ import numpy as np
 from placement.evaluate import demand
 from placement.exact import highs
 from placement.exact.arrays import Floats
-from placement.exact.master import Timing
 from placement.exact.neighbourhood import Neighbourhood
 from placement.exact.standing import Standing
+from placement.exact.timing import Timing
 from placement.instance import Bools, Instance, Ints
 from placement.solver import Limits
 from placement.state import State

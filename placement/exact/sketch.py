@@ -16,8 +16,9 @@ from placement.exact.allot import allotments
 from placement.exact.arrays import Floats
 from placement.exact.guided import Guided
 from placement.exact.ledger import Ledger
-from placement.exact.master import Master, Timing
+from placement.exact.master import Master
 from placement.exact.standing import Standing
+from placement.exact.timing import Timing
 from placement.instance import Instance, Ints
 from placement.models.parts import parts_of
 from placement.models.pooled_linear import Target, power_of_two

@@ -6,9 +6,9 @@ import time
 
 from placement.exact.arrays import Floats
 from placement.exact.ledger import Ledger
-from placement.exact.master import Timing
 from placement.exact.polish import Polish
 from placement.exact.search import Search
+from placement.exact.timing import Timing
 
 PATIENCE = 120
 """Neighbourhoods without an improvement after which the search goes on to the next objective."""

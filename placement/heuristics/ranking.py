@@ -8,15 +8,13 @@ first, which numpy finds in two microseconds among 100,000 single bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from placement.heuristics.nodes import Nodes
 from placement.instance import Bools, Ints
-
-if TYPE_CHECKING:
-    from placement.heuristics.rule import Rule
 
 Scores = npt.NDArray[np.int8 | np.int64]
 
@@ -24,10 +22,21 @@ MOST_BYTES = 1 << 29
 """When all rows together take more, that of the shape not asked for longest is given up."""
 
 
+class Scorer(Protocol):
+    """What is asked of a rule: see `placement.heuristics.rule.Rule`."""
+
+    nodes: Nodes
+    has_small_scores: bool
+
+    def scores(self, shape: int, rows: Ints) -> Ints:
+        """Return how good it is to place one task on the node of each row."""
+        ...
+
+
 class Ranking:
     """The scores of one run of a rule."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Scorer) -> None:
         self._rule = rule
         self._nodes = rule.nodes
         self._dtype: type[np.int8] | type[np.int64] = np.int8 if rule.has_small_scores else np.int64

@@ -10,7 +10,7 @@ from operator import attrgetter
 import numpy as np
 
 from placement import units
-from placement.compile_work import encode
+from placement.compile.work import encode
 from placement.index import numbered
 from placement.instance import CardKind, Ints
 from placement.rules import CARD_FILTERS, DIMENSIONS

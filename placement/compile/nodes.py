@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.compile_free import Free
-from placement.compile_running import Used
+from placement.compile.free import Free
+from placement.compile.running import Used
 from placement.index import members, numbered
 from placement.instance import Ints, NodeClass
 from placement.rules import NodeFilter

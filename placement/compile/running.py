@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement.compile_work import Work
+from placement.compile.work import Work
 from placement.index import integers
 from placement.instance import Ints
 from placement.scale import Scale, round_up

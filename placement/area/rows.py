@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from placement.area_items import Free
+from placement.area.items import Free
 from placement.instance import GPU, Bools, Instance, Ints
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +63,7 @@ class Rows:
     limit_free: Floats
 
 
-def rows(instance: Instance, free: Free, shapes: Ints) -> Rows:
+def rows_of(instance: Instance, free: Free, shapes: Ints) -> Rows:
     """Return the rows for some shapes, the only ones that count."""
     admits = np.array([free.admitting(shape) for shape in shapes.tolist()], dtype=np.bool_)
     cell, count = _cells(instance, free, admits)

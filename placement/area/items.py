@@ -93,7 +93,7 @@ class Free:
         return found
 
 
-def items(instance: Instance, free: Free) -> Items:
+def items_of(instance: Instance, free: Free) -> Items:
     """Return the tasks that the bound counts.
 
     A shape that fits on no node counts nothing, nor does a gang that needs such a one to start. Tasks of one shape

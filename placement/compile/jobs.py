@@ -9,8 +9,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from placement.compile_admission import admission
-from placement.compile_work import Work, encode
+from placement.compile.admission import admission
+from placement.compile.work import Work, encode
 from placement.gang import Branch, Group, Leaf, leaves
 from placement.index import members, numbered, spread
 from placement.instance import Bools, Ints, JobClass, Shape

@@ -1,4 +1,4 @@
-r"""The best bound that prices on the rows of `placement.area_rows` prove.
+r"""The best bound that prices on the rows of `placement.area.rows` prove.
 
 For any prices :math:`\pi \ge 0`, every plan is worth at most
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.area_rows import Floats, Rows
+from placement.area.rows import Floats, Rows
 from placement.instance import Bools, Ints
 
 SEARCHES = 32

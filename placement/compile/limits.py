@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from placement import units
-from placement.compile_running import Used
+from placement.compile.running import Used
 from placement.index import numbered
 from placement.instance import GPU, Ints, LimitRow
 from placement.rules.resources import extended

@@ -13,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from placement.collector import collector_paused
-from placement.compile_cards import Cards, NodeKinds
-from placement.compile_free import free
-from placement.compile_jobs import Shapes, arrival_order, classify_jobs
-from placement.compile_limits import limits
-from placement.compile_nodes import classify_nodes
-from placement.compile_running import running
-from placement.compile_work import Work
+from placement.compile.cards import Cards, NodeKinds
+from placement.compile.free import free
+from placement.compile.jobs import Shapes, arrival_order, classify_jobs
+from placement.compile.limits import limits
+from placement.compile.nodes import classify_nodes
+from placement.compile.running import running
+from placement.compile.work import Work
 from placement.index import expand
 from placement.instance import Instance
 from placement.rules import node_filters

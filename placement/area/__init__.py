@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from placement.area_items import Free, items
-from placement.area_prices import best_bound
-from placement.area_rows import Floats, Rows, rows
+from placement.area.items import Free, items_of
+from placement.area.prices import best_bound
+from placement.area.rows import Floats, Rows, rows_of
 from placement.instance import Instance, Ints
 from placement.solver import Bound
 
@@ -17,21 +17,21 @@ def area_bounds(instance: Instance) -> tuple[Bound, ...]:
     r"""Return bounds on the ``value`` of each priority and on ``tasks``.
 
     With :math:`v_i` the worth of task i and :math:`\sum_i a_i x_i \le b` rows that every plan keeps
-    (`placement.area_rows`), a plan is worth at most
+    (`placement.area.rows`), a plan is worth at most
 
     .. math:: \max \sum_i v_i x_i \quad \text{s.t. these rows, } 0 \le x_i \le 1,
 
-    and what is proven of this linear program by prices (`placement.area_prices`) is returned. Plans are worth whole
+    and what is proven of this linear program by prices (`placement.area.prices`) is returned. Plans are worth whole
     multiples of the greatest common divisor of their tasks' worth, so the bound is rounded down to one.
     """
     free = Free(instance)
-    counted = items(instance, free)
+    counted = items_of(instance, free)
     wanted = {job_class.priority for job_class in instance.job_classes if job_class.leaves}
     if not wanted:
         return ()
     shapes, place = np.unique(counted.shape, return_inverse=True)
     place = place.reshape(-1)
-    table = rows(instance, free, shapes) if len(shapes) else None
+    table = rows_of(instance, free, shapes) if len(shapes) else None
     count = counted.count.astype(np.float64)
     bounds = []
     for priority in instance.priorities:

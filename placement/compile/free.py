@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement.compile_cards import Cards, NodeKinds
-from placement.compile_running import Used, on_cards
+from placement.compile.cards import Cards, NodeKinds
+from placement.compile.running import Used, on_cards
 from placement.index import MOST, numbered, within
 from placement.instance import Ints
 from placement.scale import Scale
