@@ -1,7 +1,7 @@
 """An honest load: a used cluster that is asked for more than it has, listed node by node and job by job.
 
 Twenty kinds of nodes with eight card models, two hundred kinds of jobs with cores, memory, shares of cards, device
-memory and gangs of up to 64 cards. The cluster is filled with random tasks and half of them leave again, so that what
+memory and gangs of up to 64 cards. The cluster is filled with random tasks and many of them leave again, so that what
 is free lies scattered as it does after a year of use. Pending jobs then ask for 1.2 to 1.3 times what each model has
 free. All of it follows from the seed.
 
@@ -24,8 +24,8 @@ MODELS = {"T4": 16, "V100-32": 32, "A10": 24, "L40S": 48, "A100-40": 40, "A100-8
 LAYOUTS = ((8, 12, 120), (4, 16, 96), (8, 8, 240))
 """Cards of a node, and its cores and GiB for each of them."""
 KINDS_OF_NODES, KINDS_OF_JOBS = 20, 200
-OCCUPIED = 0.3
-"""Share of the cards that running tasks take."""
+USED, LEAVING = 2 / 3, 0.45
+"""Share of the nodes that were ever used, and of their tasks that leave again; about 30 % of all cards stay taken."""
 TASKS_PER_NODE = 5
 SCARCEST, LEAST_SCARCE = 1.3, 1.2
 """Cards asked for of each model, relative to what is free of it."""
@@ -125,7 +125,7 @@ class Load:
 def load(nodes: int, seed: int) -> Load:
     """Return a load of a size; the same bytes for the same arguments on every machine."""
     rng = Random(seed)
-    node_kinds = [node_kind(rng, number) for number in range(KINDS_OF_NODES)]
+    node_kinds = kinds_of_nodes(rng)
     job_kinds = [job_kind(rng, number) for number in range(KINDS_OF_JOBS)]
     kinds = [node_kinds[int(rng.random() * KINDS_OF_NODES)] for _ in range(nodes)]
     rooms = [Room(kind) for kind in kinds]
@@ -147,11 +147,15 @@ def shuffled(rng: Random, items: Sequence[int]) -> list[int]:
     return [item for _, item in sorted((rng.random(), item) for item in items)]
 
 
-def node_kind(rng: Random, number: int) -> NodeKind:
-    """Draw a kind of nodes; every model has at least two."""
-    model = list(MODELS)[number % len(MODELS)]
-    cards, cpu, memory = LAYOUTS[int(rng.random() * len(LAYOUTS))]
-    return NodeKind(model, cards, cards * cpu, cards * memory)
+def kinds_of_nodes(rng: Random) -> list[NodeKind]:
+    """Draw the kinds of nodes, all different; every model has two or three."""
+    layouts = {model: shuffled(rng, range(len(LAYOUTS))) for model in MODELS}
+    found = []
+    for number in range(KINDS_OF_NODES):
+        model = list(MODELS)[number % len(MODELS)]
+        cards, cpu, memory = LAYOUTS[layouts[model][number // len(MODELS)]]
+        found.append(NodeKind(model, cards, cards * cpu, cards * memory))
+    return found
 
 
 def job_kind(rng: Random, number: int) -> JobKind:
@@ -176,11 +180,11 @@ def job_kind(rng: Random, number: int) -> JobKind:
 
 
 def occupied(rng: Random, rooms: Sequence[Room], kinds: Sequence[JobKind]) -> list[Job]:
-    """Fill nodes with random tasks and let half of them leave; return what stays as running jobs."""
+    """Fill nodes with random tasks and let many of them leave; return what stays as running jobs."""
     jobs: list[Job] = []
     for number, room in enumerate(rooms):
-        # two thirds of the nodes are used, to about nine tenths at first
-        if rng.random() < 1 / 3:
+        # to about nine tenths at first
+        if rng.random() >= USED:
             continue
         placed: list[tuple[JobKind, tuple[int, ...]]] = []
         for _ in range(60):
@@ -191,7 +195,7 @@ def occupied(rng: Random, rooms: Sequence[Room], kinds: Sequence[JobKind]) -> li
             if sum(room.share) < 100 * room.kind.cards:
                 break
         for kind, cards in placed:
-            if rng.random() < 0.5:
+            if rng.random() < LEAVING:
                 room.change(kind, cards, 1)
                 continue
             place = RunningTask(group="main", index=0, node=f"node-{number}", gpus=cards)

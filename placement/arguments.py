@@ -39,10 +39,9 @@ def refuse_arguments(
         problems.append(Problem("gap", f"is {gap!r}", "give a number from 0 to 1, such as 0.01 for one percent"))
     if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**31):
         problems.append(Problem("seed", f"is {seed!r}", f"give a whole number from 0 to {2**31 - 1}"))
-    if isinstance(objectives, str):
-        problems.append(Problem("objectives", f"is the text {objectives!r}", "give a list of names"))
-        objectives = None
-    if objectives is not None:
+    if objectives is not None and not _are_names(objectives):
+        problems.append(Problem("objectives", f"is {objectives!r:.60}", "give a list of names, the first one first"))
+    elif objectives is not None:
         if not objectives:
             problems.append(Problem("objectives", "the list is empty", f"give some of {', '.join(OBJECTIVES)}"))
         if len(set(objectives)) < len(objectives):
@@ -54,6 +53,11 @@ def refuse_arguments(
         ]
     if problems:
         raise UsageError(problems)
+
+
+def _are_names(value: object) -> bool:
+    """Return whether a value is a list or tuple of texts; a set has no order, and a text is one name."""
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
 
 
 def _is_number(value: object) -> bool:

@@ -16,8 +16,8 @@ from placement.check import check, usage
 from placement.compile import compile as compile_snapshot
 from placement.errors import SolverError, UsageError
 from placement.evaluate import demand
-from placement.exact import METHODS
-from placement.exact.worker import Exact, warm
+from placement.exact import METHODS, worker
+from placement.exact.worker import Exact
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
 from placement.instance import Instance
@@ -31,6 +31,8 @@ from placement.version import VERSION
 
 SOLVERS: dict[str, Solver] = {**HEURISTICS, **{name: Exact(name) for name in METHODS}}
 """Every method by name."""
+COLD = 1.0
+"""Seconds below which a limit leaves no time to start a solver process; the next call then has one."""
 INEXACT = (
     "amounts or values differ by too many digits to be held exactly, so requests were rounded up and capacities down: "
     "what just fits may be left out, and no method's bound is used"
@@ -79,7 +81,7 @@ def solve(
     without : sequence of str
         Fields that no rule honours yet, to be left out of account; see the error that names them.
     report : callable, optional
-        Told of progress.
+        Told of progress, in the thread that keeps the deadline: what it takes is lost.
 
     Returns
     -------
@@ -97,8 +99,9 @@ def solve(
     """
     began = time.monotonic()
     refuse_arguments(objectives, solver, time_limit, gap, seed)
-    if solver not in HEURISTICS and (time_limit is None or time_limit >= portfolio.LEAST_FOR_EXACT):
-        warm()
+    ready = time_limit is None or time_limit >= COLD or worker.ready()
+    if solver not in HEURISTICS and ready:
+        worker.warm()
     deadline = math.inf if time_limit is None else began + time_limit
     snapshot = verified(snapshot)
     used = refuse_unhonoured(snapshot, without)
@@ -109,10 +112,10 @@ def solve(
     reserve = _reserve(instance, chosen, time_limit, time.monotonic() - compiling)
     run = Run(instance, chosen, Limits(deadline - reserve, gap), seed, report, began)
     run.seconds["compile"] = time.monotonic() - began
-    run.bounds["area"] = area_bounds(instance)
+    run.prove("area", area_bounds(instance))
     if not instance.exact:
         run.notes.append(INEXACT)
-    _search(run, solver)
+    _search(run, solver, ready)
     searched = time.monotonic()
     provenance = Provenance(
         version=VERSION,
@@ -128,6 +131,8 @@ def solve(
     plan = _checked(snapshot, run, provenance)
     plan.greedy = _best_greedy(run, plan) if solver == "auto" else None
     ended = time.monotonic()
+    if solver not in HEURISTICS and not ready:
+        worker.prepare()
     plan.seconds = {**run.seconds, "check": ended - searched, "total": ended - began}
     return plan
 
@@ -148,7 +153,7 @@ def refuse_arguments(
     arguments.refuse_arguments(objectives, solver, time_limit, gap, seed, SOLVERS)
 
 
-def _search(run: Run, solver: str) -> None:
+def _search(run: Run, solver: str, ready: bool) -> None:
     """Fill the run with candidates and bounds."""
     if solver in HEURISTICS:
         portfolio.alone(run, HEURISTICS[solver])
@@ -158,13 +163,13 @@ def _search(run: Run, solver: str) -> None:
         if reason is not None:
             remedy = "choose another method, or exact, which chooses by itself"
             raise UsageError.one(f"{solver} cannot take this snapshot: {reason}", remedy, path="solver")
-        portfolio.together(run, method, HEURISTICS, all_rules=solver == "auto")
+        portfolio.together(run, method, HEURISTICS, all_rules=solver == "auto", ready=ready)
 
 
 def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:
     """Return the plan of the best candidate that the independent check accepts."""
     overall = _overall_stop(run)
-    for _, name, result in run.ranked():
+    for _, name, result in (*run.ranked(), *run.beside):
         plan = plan_of(
             run.instance,
             replace(result, stop=overall if provenance.method not in HEURISTICS else result.stop),
@@ -179,6 +184,8 @@ def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:
             plan.checked = True
             return plan
         run.notes.append(f"{name}: its plan was refused by the check ({violations[0]}); the next best is given")
+        # whatever ended the search, it did not end with this answer
+        overall = Stop.FAILED
     raise SolverError("no method gave a plan that the check accepts: " + "; ".join(run.notes))
 
 
@@ -197,4 +204,6 @@ def _best_greedy(run: Run, plan: Plan) -> Baseline | None:
 def _overall_stop(run: Run) -> Stop:
     """Return why the search as a whole stopped: the last method's reason, or the clock where it cut anything short."""
     stops = [result.stop for _, _, result in run.candidates]
+    if len(stops) == 1 and stops[0] is Stop.COMPLETE and run.good_enough():
+        return Stop.GAP
     return Stop.TIME if run.cut or Stop.TIME in stops else stops[-1]

@@ -236,10 +236,6 @@ class Instance:
         spec = self.snapshot.jobs[self.job_spec[job]]
         return spec.name if spec.count == 1 else f"{spec.name}-{self.job_copy[job]}"
 
-    def device_indices(self, node: int) -> tuple[int, ...]:
-        """Return the device index of each card of a node, in the canonical order of its class."""
-        return self.node_cards.get(node) or tuple(range(len(self.classes[self.node_class[node]].cards)))
-
 
 @dataclass(frozen=True, slots=True)
 class Assignment:

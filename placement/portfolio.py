@@ -14,8 +14,8 @@ from placement.instance import Assignment
 from placement.run import Run
 from placement.solver import Limits, Result, Solver, Stop
 
-FIRST_SHARE = 0.25
-"""Share of the time after which the first greedy rule gives up, so that the exact method has most of it."""
+FIRST_SHARE, FIRST_SECONDS = 0.3, 1.0
+"""Share of the time, and seconds, within which greedy rules are started before the exact method."""
 SMALL = 2_000
 """Nodes and wanted tasks up to which greedy rules take too little to matter."""
 LARGE = 150_000
@@ -47,7 +47,7 @@ def alone(run: Run, solver: Solver) -> None:
     run.add(solver.name, _solve(run, solver, None, _at_least(run.limits)))
 
 
-def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bool) -> None:
+def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bool, ready: bool = True) -> None:
     """Try greedy rules and an exact method that starts from the first of them.
 
     The exact method works in another process, so the rules that remain run beside it; on a large instance all do. Where
@@ -62,39 +62,53 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
         Greedy rules by name, the one to start from first.
     all_rules : bool
         Whether to try all of them.
+    ready : bool
+        Whether a solver process is there, or there is time to start one.
     """
     usable = [rule for rule in rules.values() if rule.supports(run.instance) is None]
+    others = list(usable if all_rules else usable[:1])
     things = run.instance.nodes + int(demand(run.instance).sum())
+    soon = bool(run.limits.gap) and things > SMALL
     start: Assignment | None = None
-    unfinished: Assignment | None = None
-    if things > LARGE:
-        # a large answer takes long to make and to hand over, and the exact method is soon past it
-        others = usable if all_rules else usable[:1]
-    else:
-        run.tell(usable[0].name)
-        begun = _solve(run, usable[0], None, _early(run.limits))
-        run.add(usable[0].name, begun)
-        start = begun.assignment
-        others = usable[1:] if all_rules else []
-        if all_rules and begun.stop is Stop.TIME:
-            # what was cut short goes on with all of the time
-            others, unfinished = usable, start
+    # a large answer takes long to make and to hand over, and the exact method is soon past it
+    if things <= LARGE:
+        start = _first(run, others, once=soon)
+        if run.good_enough():
+            return
     # whoever is content with a gap wants it soon, and what runs beside the exact method slows it down
-    beside = len(others) if not run.limits.gap or things <= SMALL else int(things > LARGE)
-    found = _beside(run, exact, start, others[:beside], unfinished)
+    beside = int(things > LARGE) if soon else len(others)
+    if not ready:
+        run.cut = True
+        run.notes.append(f"{exact.name}: not tried, for no solver process was ready in so short a time")
+        _greedy(run, others, Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes))
+        return
+    found = _beside(run, exact, start, others[:beside])
     if found is None or found.stop not in (Stop.OPTIMAL, Stop.GAP):
-        limits = Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes)
-        _greedy(run, others[beside:], limits, None if beside else unfinished)
+        _greedy(run, others[beside:], Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes))
 
 
-def _beside(
-    run: Run, exact: Solver, start: Assignment | None, rules: Sequence[Solver], unfinished: Assignment | None
-) -> Result | None:
+def _first(run: Run, others: list[Solver], once: bool) -> Assignment:
+    """Run greedy rules with nothing beside them, one at least, and return the best answer; `others` keeps the rest.
+
+    What would end in time by itself must not be late because of what else is tried, so further rules follow while
+    little of the time is gone.
+    """
+    until = time.monotonic() + min(FIRST_SECONDS, FIRST_SHARE * run.limits.left)
+    while True:
+        rule = others.pop(0)
+        run.tell(rule.name)
+        run.add(rule.name, _solve(run, rule, None, _at_least(run.limits)))
+        endless = run.limits.deadline == math.inf
+        if once or endless or not others or time.monotonic() > until:
+            return run.ranked()[0][2].assignment
+
+
+def _beside(run: Run, exact: Solver, start: Assignment | None, rules: Sequence[Solver]) -> Result | None:
     """Try an exact method, and greedy rules beside it; return the exact method's result."""
     limits = Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes)
     kept = len(run.candidates), len(run.notes)
     with ThreadPoolExecutor(max_workers=1) as pool:
-        others = pool.submit(_greedy, run, rules, limits, unfinished)
+        others = pool.submit(_greedy, run, rules, limits)
         try:
             # in this thread, so that an interrupt reaches it and ends the solver's process
             found = _exactly(run, exact, start)
@@ -122,20 +136,13 @@ def _exactly(run: Run, exact: Solver, start: Assignment | None) -> Result | None
     return _solve(run, exact, start, run.limits)
 
 
-def _early(limits: Limits) -> Limits:
-    """Return limits that end after the first greedy rule's share of the time."""
-    if limits.deadline == math.inf:
-        return limits
-    return _at_least(replace(limits, deadline=limits.deadline - (1 - FIRST_SHARE) * limits.left))
-
-
 def _at_least(limits: Limits) -> Limits:
     """Return limits that leave a greedy rule time for some jobs."""
     return replace(limits, deadline=max(limits.deadline, time.monotonic() + LEAST))
 
 
-def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable, unfinished: Assignment | None) -> None:
-    """Try greedy rules one after the other; the first goes on from what it has, if it was cut short."""
+def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable) -> None:
+    """Try greedy rules one after the other."""
     for rule in rules:
         # one answer there has to be
         if limits.left <= 0 and run.candidates:
@@ -144,8 +151,7 @@ def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable, unfinished: 
                 run.notes.append(f"{rule.name}: not tried, the time was up")
             return
         run.tell(rule.name)
-        run.add(rule.name, _solve(run, rule, unfinished, limits))
-        unfinished = None
+        run.add(rule.name, _solve(run, rule, None, limits))
 
 
 def _solve(run: Run, solver: Solver, start: Assignment | None, limits: Limits) -> Result:
@@ -158,5 +164,5 @@ def _solve(run: Run, solver: Solver, start: Assignment | None, limits: Limits) -
         start=start,
         report=lambda progress: run.hear(solver.name, progress),
     )
-    run.seconds[solver.name] = time.monotonic() - began
+    run.seconds[solver.name] = run.seconds.get(solver.name, 0.0) + time.monotonic() - began
     return result

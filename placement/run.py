@@ -94,6 +94,24 @@ class Run:
                 self.seconds[activity] = self.seconds.get(activity, 0.0) + seconds
             self._keep(found[:1], result.bounds)
 
+    def prove(self, name: str, bounds: Sequence[Bound]) -> None:
+        """Take bounds into account that come without a plan."""
+        with self._lock:
+            self.bounds[name] = bounds
+            self._keep((), bounds)
+
+    def good_enough(self) -> bool:
+        """Return whether the gap that was asked for is reached, and nothing comes after the first objective.
+
+        Never for a gap of 0, and never with several phases: the later ones go on to their end.
+        """
+        alone = len(self.objectives) == 1 and (self.objectives[0] != "value" or len(self.instance.priorities) <= 1)
+        with self._lock:
+            if not alone or not self.limits.gap or self._told is None or self._bound is None:
+                return False
+            value = float(self._told.value)
+            return abs(self._bound - value) <= self.limits.gap * abs(value)
+
     def ranked(self) -> list[Candidate]:
         """Return the candidates from best to worst; of equal ones an exact method's first, then as they came."""
         return sorted(self.candidates, key=lambda c: ([-score.rank for score in c[0]], not c[2].bounds))
@@ -120,14 +138,15 @@ class Run:
             self.listener(Update(time.monotonic() - self.began, phase, value, bound, gap))
 
     def _keep(self, found: Sequence[Score], bounds: Sequence[Bound]) -> None:
-        """Keep the first score and the best bound on it, where they are better than what is kept."""
+        """Keep the first score and the best bound on the first phase, where they are better than what is kept."""
         for score in found:
             if self._told is None or score.rank > self._told.rank:
                 self._told = score
-        if self._told is None or not self.instance.exact:
+        if not self.objectives or not self.instance.exact:
             return
-        phase, sense = (self._told.objective, self._told.priority), SENSE[self._told.objective]
-        known = [b.value for b in bounds if (b.objective, b.priority) == phase and b.value is not None]
+        first = self.objectives[0]
+        priority = next(iter(self.instance.priorities), None) if first == "value" else None
+        known = [b.value for b in bounds if (b.objective, b.priority) == (first, priority) and b.value is not None]
         if self._bound is not None:
             known.append(self._bound)
-        self._bound = min(known, key=lambda value: value * sense, default=None)
+        self._bound = min(known, key=lambda value: value * SENSE[first], default=None)

@@ -101,11 +101,6 @@ def milli_up(quantity: Quantity) -> int:
     return math.ceil(exact(quantity) * 1000)
 
 
-def milli_down(quantity: Quantity) -> int:
-    """Return a capacity in thousandths, rounded down."""
-    return math.floor(exact(quantity) * 1000)
-
-
 def mebibytes_up(quantity: Quantity) -> int:
     """Return a requested amount of bytes in MiB, rounded up."""
     return math.ceil(exact(quantity) / 2**20)

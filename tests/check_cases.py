@@ -316,6 +316,11 @@ def _shuffled(source: Source, items: list[str]) -> list[str]:
     return [items.pop(source.number(0, len(items) - 1)) for _ in range(len(items))]
 
 
+def device_indices(instance: Instance, node: int) -> tuple[int, ...]:
+    """Return the device index of each card of a node, in the canonical order of its class."""
+    return instance.node_cards.get(node) or tuple(range(len(instance.classes[instance.node_class[node]].cards)))
+
+
 def assignment_of(instance: Instance, rows: Sequence[Row]) -> Assignment:
     """Return valid rows by the indices of an instance."""
     jobs = {instance.job_name(job): job for job in range(instance.jobs)}
@@ -323,6 +328,6 @@ def assignment_of(instance: Instance, rows: Sequence[Row]) -> Assignment:
     found = []
     for name, group, index, node, gpus in rows:
         leaf = next(leaf for leaf in instance.job_classes[instance.job_class[jobs[name]]].leaves if leaf.path == group)
-        devices = instance.device_indices(nodes[node])
+        devices = device_indices(instance, nodes[node])
         found.append((jobs[name], leaf.leaf, index, nodes[node], tuple(sorted(devices.index(gpu) for gpu in gpus))))
     return Assignment.of(found)

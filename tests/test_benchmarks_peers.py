@@ -16,8 +16,8 @@ from load import load
 from peers import cpsat, cpsat_classes, cpsat_nodes, ours, rebalancer
 from peers.common import Case, Course, NotInstalled, Trace, judged
 from peers.report import HEAD, line, missing, row, target_of
+from programs import program_of_rows
 
-from placement.exact.arrays import program_of_rows
 from placement.instance import Assignment
 
 LIMIT = 20.0

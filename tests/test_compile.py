@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+from check_cases import device_indices
 
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import fragmentation
@@ -93,7 +94,7 @@ def test_running_work_makes_classes_of_its_own() -> None:
     assert [c.in_use for c in instance.classes] == [False, True]
     used = instance.classes[1]
     assert [units for _, units, _ in used.cards] == [0, 1]
-    assert [instance.device_indices(n) for n in (1, 3)] == [(0, 1), (1, 0)]
+    assert [device_indices(instance, n) for n in (1, 3)] == [(0, 1), (1, 0)]
     # what is left: 7 of 8 cores, and 30 of 40 GiB on the card in use. The unit is 5 GiB.
     assert used.free[0] == 7
     assert [memory for _, _, memory in used.cards] == [6, 8]

@@ -10,6 +10,7 @@ from typing import cast
 import msgspec
 import numpy as np
 import strategies
+from check_cases import device_indices
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,7 +88,7 @@ def assert_free(instance: Instance, node: int) -> None:
     for have, want in zip(node_class.free, amounts, strict=True):
         assert want is None or have == want
     unlimited = all_memory(instance)
-    devices = instance.device_indices(node)
+    devices = device_indices(instance, node)
     assert sorted(devices) == list(range(len(cards)))
     assert list(node_class.cards) == sorted(node_class.cards)
     for device, (kind, free, memory) in zip(devices, node_class.cards, strict=True):
@@ -121,7 +122,7 @@ def assert_admissions(instance: Instance, job: Job, tasks: list[Task], shapes: l
             assert instance.admits_node[shape, instance.node_class[node]] != refused
             of_device = [gpu for gpu in spec.gpus for _ in range(gpu.count)]
             kinds = [kind for kind, _, _ in instance.classes[instance.node_class[node]].cards]
-            for device, kind in zip(instance.device_indices(node) if task.gpus else (), kinds, strict=False):
+            for device, kind in zip(device_indices(instance, node) if task.gpus else (), kinds, strict=False):
                 gpu = of_device[device]
                 refused = any(rule.refusal(rule.task_key(job, task), rule.card_key(gpu)) for rule in CARD_FILTERS)
                 assert instance.admits_card[shape, kind] != refused

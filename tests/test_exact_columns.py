@@ -17,7 +17,7 @@ from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
 from placement.exact.arrange import arrange
 from placement.exact.column_master import ColumnMaster
-from placement.exact.columns import Columns, laid_out, suits
+from placement.exact.columns import Columns, contents_laid_out, suits
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
 from placement.exact.multipliers import multipliers
@@ -288,7 +288,7 @@ def test_columns_of_a_layout_make_its_value_available() -> None:
     found = master.contents(("tasks", None), {}, gap=0.0, nodes=None, time_limit=math.inf)
     assert found is not None
     assert int(found.started.sum()) >= len(start)
-    assert (laid_out(instance, found).state.free >= 0).all()
+    assert (contents_laid_out(instance, found).state.free >= 0).all()
 
 
 # --- many unlike nodes ---------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from strategies import random_tiny
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
 from placement.exact.allot import allotments
+from placement.exact.guide import Guide
 from placement.exact.guided import loose_shapes
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
@@ -18,7 +19,9 @@ from placement.exact.overfill import overfill
 from placement.exact.pack import best_filling, pack, scarcity_order
 from placement.exact.pipeline import Pipeline
 from placement.exact.repack import repack
+from placement.exact.sketch import rough, sketch
 from placement.exact.targets import targets_of
+from placement.exact.timing import Timing
 from placement.exact.upgrade import upgrade
 from placement.generate import generate
 from placement.instance import Instance, Ints
@@ -245,3 +248,65 @@ def test_merged_pools_give_sound_answers_within_their_bound(seed: int) -> None:
     assert value <= result.bounds[0].value
     assert all(bound >= result.bounds[0].value for bound in told)
     assert_sound(ledger.standing.layout)
+
+
+def test_repacking_keeps_to_domain_limits() -> None:
+    # Two nodes of 4 cards in a rack that may use 4. One holds a task of 3 cards, the other one of 1, which is all;
+    # tasks of 1 and 2 cards wait. When both nodes are emptied, what the first gives up the second may take, and then
+    # the first cannot have it back.
+    nodes = tuple(Node(name=name, position={"rack": "r"}, gpus=(Gpu(model="A", count=4),)) for name in "ab")
+    jobs = tuple(
+        Job(name=f"j{gpus}", count=2, groups=(TaskGroup(name="g", task=Task(gpus=gpus)),)) for gpus in (3, 1, 2)
+    )
+    limit = DomainLimit(level="rack", domain="r", gpus=4)
+    instance = compile_snapshot(Snapshot(topology=("rack",), nodes=nodes, jobs=jobs, limits=(limit,)))
+    for seed in range(50):
+        layout = Layout(instance)
+        layout.place(0, 0, (0, 1, 2))
+        layout.place(1, 1, (0,))
+        waiting = demand(instance) - layout.count
+        noise = np.random.default_rng(seed)
+        repack(layout, np.arange(2), waiting, worth_of(instance), np.ones(3, dtype=np.bool_), noise, FOREVER)
+        assert_sound(layout)
+        assert float(layout.count @ worth_of(instance)) >= 4 * instance.card_units
+
+
+# --- the sketch and the guide, each by itself ----------------------------------------------------------------------
+
+
+def alike(seed: int) -> Instance:
+    """Two classes of nodes, fifteen of each, and more work of four kinds than they can take."""
+    rng = np.random.default_rng(seed)
+    nodes = tuple(
+        Node(name=f"n{model}", count=15, cpu=int(rng.integers(20, 40)), gpus=(Gpu(model=model, count=4),))
+        for model in "AB"
+    )
+    tasks = (Task(gpus=1, cpu=8), Task(gpus=2, cpu=6), Task(gpus=1, gpu_share="0.4", cpu=2), Task(gpus=4, cpu=8))
+    return instance_of(nodes, *tasks, count=int(rng.integers(18, 30)))
+
+
+@pytest.mark.parametrize("step", ["sketch", "guide"])
+@pytest.mark.parametrize("seed", range(2))
+def test_alike_nodes_get_a_sound_answer_within_the_bound(seed: int, step: str) -> None:
+    instance = alike(seed)
+    told: list[Progress] = []
+    ledger = Ledger(instance, targets_of(instance, ("value", "tasks")), Limits(), seed, None, told.append)
+    relaxed = rough(ledger, State(instance), Timing())
+    relaxed.bound(0)
+    if step == "sketch":
+        sketch(relaxed, 10, Timing())
+    else:
+        Guide(relaxed, Timing()).run(0)
+    bound, value = ledger.bound(0), ledger.standing.ranks[0]
+    assert bound is not None
+    assert 0.95 * bound <= value <= bound
+    assert_sound(ledger.standing.layout)
+    assert ledger.standing.ranks == ledger.goals.ranks(ledger.standing.started)
+    assert (ledger.standing.layout.count <= demand(instance)).all()
+    # all nodes in exactly one pool
+    assert np.sort(np.concatenate(relaxed.members())).tolist() == list(range(instance.nodes))
+    price = relaxed.idle_price()
+    assert price.shape == (len(instance.classes),)
+    assert (price >= 0).all()
+    values = [p.bounds[0].value for p in told if p.bounds[0].value is not None]
+    assert values == sorted(values, reverse=True)

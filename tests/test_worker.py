@@ -158,12 +158,10 @@ def test_a_long_solve_is_not_silence() -> None:
 def test_the_deadline_kills_and_what_was_found_is_kept() -> None:
     instance, start = cases.openb()
     seen: list[Progress] = []
-    began = time.monotonic()
-    result = Exact().solve(
-        instance, objectives=("value",), limits=Limits(time.monotonic() + 3.0), start=start, report=seen.append
-    )
-    assert time.monotonic() - began < 30
-    assert result.stop in (Stop.TIME, Stop.WORK)
+    # all of its work takes several times as long
+    limits = Limits(time.monotonic() + 1.5)
+    result = Exact().solve(instance, objectives=("value",), limits=limits, start=start, report=seen.append)
+    assert result.stop is Stop.TIME
     assert cases.worth(instance, result.assignment) >= cases.worth(instance, start)
 
 

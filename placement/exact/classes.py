@@ -109,7 +109,7 @@ class _Run:
             point = current_point(model)
         solved = highs.solve(
             task,
-            gap=self.limits.gap,
+            gap=0.0 if number else self.limits.gap,
             time_limit=self.limits.left,
             nodes=self.limits.nodes,
             seed=self.seed,

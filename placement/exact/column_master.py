@@ -24,6 +24,7 @@ from placement.exact import highs
 from placement.exact.arrays import Floats, Program, program
 from placement.exact.layout import Layout
 from placement.exact.pricing import Priced, Pricer
+from placement.exact.relaxation import Relaxation
 from placement.exact.timing import Timing
 from placement.instance import Instance, Ints
 from placement.models import node_columns
@@ -143,7 +144,7 @@ class ColumnMaster:
         limits : Limits
         """
         scale = power_of_two(coefficients(self.instance, self.view.leaves, target).tolist())
-        relaxation = _Relaxation(self, self._program({target: scale}, held, self.columns), limits)
+        relaxation = _ColumnRelaxation(self, self._program({target: scale}, held, self.columns), limits)
         self.pricer.forget()
         best = math.inf
         for value, bound in relaxation.rounds():
@@ -192,33 +193,25 @@ class ColumnMaster:
         return [self.columns[i] for i in np.sort(np.argsort(loss, kind="stable")[:MOST_COLUMNS])]
 
 
-class _Relaxation:
+class _ColumnRelaxation(Relaxation):
     """The linear relaxation of a master in the solver, while columns are added."""
 
     def __init__(self, master: ColumnMaster, arrays: Program, limits: Limits) -> None:
+        super().__init__(arrays, master.seed, master.timing, {"presolve": "off"})
         self.master, self.limits = master, limits
-        began = time.perf_counter()
-        self.session = highs.Session(arrays, seed=master.seed, options={"presolve": "off"})
-        master.timing.add("handover", time.perf_counter() - began)
-        names = {arrays.rows(row): row for row in range(arrays.size[0])}
         instance = master.instance
-
-        def rows(name: str, count: int) -> Ints:
-            return np.array([names.get(f"{name}[{i}]", -1) for i in range(count)], dtype=np.int64)
-
-        self.cover = rows("cover", len(instance.shapes))
-        self.nodes = rows("nodes", len(instance.classes))
-        self.limit = rows("limits", len(instance.limits))
+        self.cover = self.rows_of("cover", len(instance.shapes))
+        self.nodes = self.rows_of("nodes", len(instance.classes))
+        self.limit = self.rows_of("limits", len(instance.limits))
         self.center: Floats | None = None
-        self.bound = math.inf
+        self.least = math.inf
         self.value = -math.inf
         self.care = 0
 
     def rounds(self) -> Iterator[tuple[float, float]]:
         """Yield the value over the known columns and the best bound over all of them, round by round."""
         while self.limits.left > 0:
-            solved = self.session.solve(time_limit=self.limits.left)
-            self.master.timing.add("solve", solved.seconds)
+            solved = self.solve(self.limits.left)
             if solved.row_duals is None or solved.objective is None:
                 return
             grown = solved.objective - self.value
@@ -228,17 +221,17 @@ class _Relaxation:
             pulled = STABLE if self.center is not None and grown > SETTLED * abs(self.value) else 0.0
             new: list[Column] = []
             while self.limits.left > 0:
-                before = self.bound
+                before = self.least
                 new = self._price(duals, pulled)
-                yield self.value, self.bound
-                if new or self.bound <= self.value * (1 + 1e-12):
+                yield self.value, self.least
+                if new or self.least <= self.value * (1 + 1e-12):
                     break
                 # nothing new: first the master's own prices, then a wider search
                 if pulled:
                     pulled = 0.0
                 elif self.care + 1 < len(CARE):
                     self.care += 1
-                elif before - self.bound <= ENOUGH * (self.bound - self.value):
+                elif before - self.least <= ENOUGH * (self.least - self.value):
                     return
             if not pulled and len(new) < FEW * len(self.nodes) and self.care + 2 < len(CARE):
                 self.care += 1
@@ -256,11 +249,11 @@ class _Relaxation:
         y = y.copy()
         # a price that is a difference may be off by the rounding of its terms
         y[self.nodes] = priced.bound + 1e-12 * float(y.max(initial=0.0))
-        bound = highs.safe_lp_bound(self.session.program, y)
-        if bound is not None and bound < self.bound:
-            self.bound, self.center = bound, y
+        bound = self.bound(y)
+        if bound < self.least:
+            self.least, self.center = bound, y
         new = self._attractive(duals, priced)
-        master.timing.add("price", time.perf_counter() - began)
+        self.timing.add("price", time.perf_counter() - began)
         return new
 
     def _prices(self, y: Floats) -> Floats:
@@ -290,11 +283,4 @@ class _Relaxation:
                     value.append(coefficient)
             start.append(len(index))
         sizes = [float(self.master.instance.classes[column.node_class].size) for column in columns]
-        self.session.add_columns(
-            cost=np.zeros(len(columns)),
-            lower=np.zeros(len(columns)),
-            upper=np.array(sizes),
-            start=np.array(start, dtype=np.int32),
-            index=np.array(index, dtype=np.int32),
-            value=np.array(value),
-        )
+        self.add_columns(sizes, start, index, value)

@@ -117,13 +117,13 @@ class Columns:
         if contents is None:
             return
         began = time.perf_counter()
-        layout = laid_out(ledger.instance, contents)
+        layout = contents_laid_out(ledger.instance, contents)
         fill(layout, demand(ledger.instance) - layout.count, ledger.worth(focus))
         ledger.propose(layout)
         self.timing.add("place", time.perf_counter() - began)
 
 
-def laid_out(instance: Instance, contents: Contents) -> Layout:
+def contents_laid_out(instance: Instance, contents: Contents) -> Layout:
     """Return a layout in which nodes hold the columns chosen; a column that no cards are found for stays out."""
     layout = Layout(instance)
     spare = demand(instance)

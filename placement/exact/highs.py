@@ -260,23 +260,6 @@ class Session:
         if status == highspy.HighsStatus.kError:
             raise ValueError("the solver refuses the columns")
 
-    def change_cost(self, cost: Floats) -> None:
-        """Replace the cost of every column."""
-        self._program = replace(self._program, cost=cost)
-        columns = np.arange(len(cost), dtype=np.int32)
-        self._solver.changeColsCost(len(cost), columns, cost)
-
-    def change_column_bounds(self, lower: Floats, upper: Floats) -> None:
-        """Replace the bounds of every column."""
-        self._program = replace(self._program, lower=lower, upper=upper)
-        self._solver.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
-
-    def change_row_bounds(self, row_lower: Floats, row_upper: Floats) -> None:
-        """Replace the bounds of every row."""
-        self._program = replace(self._program, row_lower=row_lower, row_upper=row_upper)
-        rows = np.arange(len(row_lower), dtype=np.int32)
-        self._solver.changeRowsBounds(len(rows), rows, row_lower, row_upper)
-
     def solve(self, *, time_limit: float = math.inf) -> Solved:
         """Solve the linear relaxation from the last basis."""
         if not len(self._program.cost):

@@ -100,11 +100,12 @@ class Ledger:
         """Return whether the value of a target is as near its bound as was asked for."""
         bound, value = self.bound(focus), self.standing.ranks[focus]
         allowed = self.limits.gap * abs(value) if not focus else 0
-        return bound is not None and bound - value <= allowed
+        # where amounts had to be rounded no bound counts
+        return self.instance.exact and bound is not None and bound - value <= allowed
 
     def why(self) -> Stop:
         """Return why the run stopped."""
-        if all(self.bound(focus) == value for focus, value in enumerate(self.standing.ranks)):
+        if self.instance.exact and all(self.bound(focus) == value for focus, value in enumerate(self.standing.ranks)):
             return Stop.OPTIMAL
         if all(self.done(focus) for focus in range(len(self.targets))):
             return Stop.GAP
@@ -139,16 +140,20 @@ class Ledger:
     def propose(self, layout: Layout) -> None:
         """Take a layout as standing if it is legal and better."""
         proposed = Standing.of_layout(self.goals, layout, self.seed)
-        state = proposed.layout.state
-        if (state.free >= 0).all() and (state.limits >= 0).all() and proposed.ranks > self.standing.ranks:
+        if self._is_better(proposed):
             self.standing = proposed
             self.tell("placed")
 
     def take(self, standing: Standing, phase: str) -> None:
-        """Take a copy of a standing if it is better."""
-        if standing.ranks > self.standing.ranks:
+        """Take a copy of a standing if it is legal and better."""
+        if self._is_better(standing):
             self.standing = Standing(self.goals, standing.layout.copy(), standing.started.copy())
             self.tell(phase)
+
+    def _is_better(self, standing: Standing) -> bool:
+        state = standing.layout.state
+        legal = (state.free >= 0).all() and (state.limits >= 0).all()
+        return bool(legal and standing.ranks > self.standing.ranks)
 
     def result(self, timing: Timing, proven: bool) -> Result:
         """Return the answer; `proven` says whether the targets are all that was asked for."""

@@ -13,6 +13,7 @@ from placement.exact import highs
 from placement.exact.allot import charges
 from placement.exact.arrays import Floats, Program, program
 from placement.exact.patterns import Pricer, of_one_type
+from placement.exact.relaxation import PoolRelaxation
 from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models import pooled
@@ -103,12 +104,14 @@ class Master:
             The loop ends at the deadline, and when no pattern is missing.
         """
         scale = power_of_two(coefficients(self.view.instance, self.view.leaves, target).tolist())
-        relaxation = self._relaxation({target: scale}, held)
+        arrays = self._program({target: scale}, held, ())
+        relaxation = PoolRelaxation(self.view, arrays, self._seed, self._timing, self.missing)
         best = math.inf
         while limits.left > 0:
-            solved = relaxation.solve(limits.left)
+            solved = relaxation.priced(limits.left)
             if solved is None:
                 return
+            self._relaxed = relaxation.room
             value, bound, missing = solved
             if math.floor(bound / scale) < best:
                 best = math.floor(bound / scale)
@@ -116,9 +119,6 @@ class Master:
             if not missing or math.floor(value / scale + 1e-6) >= best:
                 return
             relaxation.add(missing)
-
-    def _relaxation(self, weights: Mapping[Target, float], held: Mapping[Target, int]) -> _Relaxation:
-        return _Relaxation(self, self._program(weights, held, ()))
 
     def _program(
         self,
@@ -335,70 +335,4 @@ class Master:
             bound=solved.bound,
             in_time=solved.why is not highs.Why.TIME,
             x=np.concatenate([solved.x[:before], solved.x[before + filling :]]),
-        )
-
-
-class _Relaxation:
-    """The linear relaxation of a master in the solver, while patterns are added."""
-
-    def __init__(self, master: Master, arrays: Program) -> None:
-        self._master = master
-        began = time.perf_counter()
-        self._session = highs.Session(arrays, seed=master._seed)
-        master._timing.add("handover", time.perf_counter() - began)
-        view = master.view
-        self._first_slot, self._first_card = row_numbers(view)
-        # rows stand in the order of the families: links, slots, cards, …; empty rows are skipped
-        names = {arrays.rows(row): row for row in range(arrays.size[0])}
-        self._slot_row = [names.get(f"slots[{i}]", -1) for i in range(self._first_slot[-1])]
-        self._card_row = [names.get(f"cards[{i}]", -1) for i in range(self._first_card[-1])]
-        self._others = len(arrays.cost) - len(master.patterns)
-        self._base = np.ones(len(arrays.cost), dtype=np.bool_)
-
-    def solve(self, time_limit: float) -> tuple[float, float, list[Pattern]] | None:
-        """Return the value over the present patterns, a bound over all of them, and patterns that are missing."""
-        solved = self._session.solve(time_limit=time_limit)
-        self._master._timing.add("solve", solved.seconds)
-        if solved.row_duals is None or solved.objective is None or solved.x is None:
-            return None
-        self._master._relaxed = solved.x[: len(self._master.view.shape)]
-        began = time.perf_counter()
-        duals = np.maximum(solved.row_duals, 0.0)
-        slot_price = self._at(duals, self._slot_row)
-        prices = [
-            slot_price[self._first_slot[k] : self._first_slot[k + 1]] for k in range(len(self._master.view.pools))
-        ]
-        missing, true_price = self._master.missing(prices, self._at(duals, self._card_row))
-        # with every card at its true price no pattern, known or not, has anything to add to the bound
-        for row, price in zip(self._card_row, true_price.tolist(), strict=True):
-            if row >= 0:
-                duals[row] = price * (1 + 1e-12)
-        bound = highs.safe_lp_bound(self._session.program, duals)
-        self._master._timing.add("price", time.perf_counter() - began)
-        return solved.objective, math.inf if bound is None else bound, missing
-
-    @staticmethod
-    def _at(duals: Floats, rows: list[int]) -> Floats:
-        index = np.array(rows, dtype=np.int64)
-        return np.where(index >= 0, duals[index], 0.0) if len(index) else np.zeros(0)
-
-    def add(self, patterns: list[Pattern]) -> None:
-        """Add the columns of new patterns."""
-        start, index, value, upper = [0], [], [], []
-        for pattern in patterns:
-            index.append(self._card_row[self._first_card[pattern.pool] + pattern.group])
-            value.append(1.0)
-            for slot, parts in enumerate(pattern.parts):
-                if parts:
-                    index.append(self._slot_row[self._first_slot[pattern.pool] + slot])
-                    value.append(-float(parts))
-            upper.append(float(self._master.view.pools[pattern.pool].groups[pattern.group].count))
-            start.append(len(index))
-        self._session.add_columns(
-            cost=np.zeros(len(patterns)),
-            lower=np.zeros(len(patterns)),
-            upper=np.array(upper),
-            start=np.array(start, dtype=np.int32),
-            index=np.array(index, dtype=np.int32),
-            value=np.array(value),
         )

@@ -43,6 +43,12 @@ class Pool:
             if self._idle is None:
                 self._idle = self._start(idle)
 
+    def has_idle(self) -> bool:
+        """Return whether a process waits for work."""
+        with self._lock:
+            self._reap()
+            return self._idle is not None
+
     def take(self) -> Process:
         """Return a process for one call: the one that waits, or a new one.
 

@@ -51,9 +51,14 @@ class Process:
     def __init__(self, idle: float = 0.0) -> None:
         if not hasattr(socket, "send_fds"):
             raise OSError("this system passes no descriptors between processes")
+        if not sys.executable:
+            raise OSError("this Python does not know its own program")
         self._host = os.getpid()
         # -P: the working directory may hold anything, and must not be searched unless this process searches it
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*(p for p in sys.path if p), _HOME])}
+        paths = [p for p in sys.path if isinstance(p, str) and p]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, _HOME])}
+        # Pyomo reads docstrings, which the highest level of optimisation drops
+        environment.pop("PYTHONOPTIMIZE", None)
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
         self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the process

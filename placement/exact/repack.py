@@ -106,11 +106,22 @@ def _try(layout: Layout, nodes: Ints, waiting: Ints, worth: Floats, loose: Bools
         old = float(had[row] @ worth)
         better += new > old + 1e-12
         if new < old:
-            _take_off(layout, node, loose)
-            for shape, cards in before[row]:
-                if loose[shape]:
-                    layout.place(shape, node, cards)
+            _put_back(layout, node, before[row], loose)
+    rows = list(instance.classes[instance.node_class[nodes[0]]].limits)
+    if (layout.state.limits[rows] < 0).any():
+        # what one node got back another has used up by now
+        for row, node in enumerate(nodes.tolist()):
+            _put_back(layout, node, before[row], loose)
+        return 0
     return better
+
+
+def _put_back(layout: Layout, node: int, tasks: list[Spot], loose: Bools) -> None:
+    """Give a node the tasks of loose shapes that it had, in place of those it has."""
+    _take_off(layout, node, loose)
+    for shape, cards in tasks:
+        if loose[shape]:
+            layout.place(shape, node, cards)
 
 
 def _take_off(layout: Layout, node: int, loose: Bools) -> list[Spot]:

@@ -42,7 +42,7 @@ class Relaxed:
     state : State
         Of the instance before any new task.
     parts : list of (nodes, times)
-        See `placement.models.pools.parts_of`.
+        See `placement.models.parts.parts_of`.
     timing : Timing
     """
 

@@ -21,11 +21,13 @@ from placement.solver import Bound, Limits, Progress, Report, Result, Stop, sile
 
 GRACE = 0.02
 """Seconds before the deadline at which the process is killed, so that the answer is there in time."""
-SILENCE = 120.0
+SILENCE = 30.0
 """Seconds without a sign of life after which a process is given up; it gives one each second, see
 `placement.exact.child`."""
 _STEP = 1.0
 """Seconds to listen at a time."""
+BEATS = 2
+"""Signs of life that a process may miss before a deadline without a word about it."""
 
 
 def warm() -> None:
@@ -35,6 +37,16 @@ def warm() -> None:
     """
     with contextlib.suppress(OSError):
         processes.pool.warm()
+
+
+def ready() -> bool:
+    """Return whether a solver process waits for work."""
+    return processes.pool.has_idle()
+
+
+def prepare() -> None:
+    """Start a solver process for a later call; it leaves the machine to others for a moment before it loads."""
+    processes.pool.replace()
 
 
 class Exact:
@@ -123,7 +135,8 @@ def _supervise(process: Process, job: Job, limits: Limits, silence: float, repor
             item = process.channel.receive(wait)
         except TimeoutError:
             if late:
-                return told.result(Stop.TIME)
+                silent = silent_for >= BEATS * _STEP
+                return told.result(Stop.TIME, *["the solver process had stopped answering"] * silent)
             # by what was waited and not by the clock: when this process was stopped, so was the other
             silent_for += wait
             if silent_for >= silence:

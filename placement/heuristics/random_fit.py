@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from placement.heuristics.ranking import Ranking
+from placement.heuristics.ranking import Ranking, Scorer
 from placement.heuristics.rule import Finder, Rule
 from placement.instance import Bools, Ints
 
@@ -26,7 +26,7 @@ class RandomFit(Rule):
 
     def finder(self) -> Finder:
         """Return what draws a node."""
-        return _Draw(self)
+        return _Draw(self, self.rng)
 
     def cards(self, shape: int, row: int) -> tuple[int, ...]:
         """Return a random card for a share of one card, the tightest cards otherwise."""
@@ -38,8 +38,12 @@ class RandomFit(Rule):
 
 
 class _Draw(Ranking):
+    def __init__(self, rule: Scorer, rng: np.random.Generator) -> None:
+        super().__init__(rule)
+        self._rng = rng
+
     def find(self, shape: int, within: Bools | None) -> int:
         """Return the row of a node drawn uniformly from all nodes with room."""
         room = self.of(shape) > self.no_room
         rows = np.flatnonzero(room if within is None else room & within)
-        return int(rows[self._rule.rng.integers(len(rows))]) if len(rows) else -1
+        return int(rows[self._rng.integers(len(rows))]) if len(rows) else -1

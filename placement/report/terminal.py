@@ -57,7 +57,13 @@ def discard(stream: TextIO) -> None:
 
 def console() -> Console:
     """Return a console on standard output: colours on a terminal only, 80 columns in a pipe."""
-    return Console(highlight=False, markup=False, emoji=False)
+    return _Console(highlight=False, markup=False, emoji=False)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # by itself it would end the program with 1, which is the answer "no" here
+        raise BrokenPipeError
 
 
 def table(*headings: str, left: int = 1) -> Table:

@@ -11,10 +11,6 @@ from placement.snapshot.workload import Job
 FORMAT = "placement-events/1"
 
 
-class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    pass
-
-
 class JobArrived(
     msgspec.Struct,
     frozen=True,
