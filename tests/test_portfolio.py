@@ -10,6 +10,7 @@ import pytest
 import placement as pl
 from placement import engine, portfolio
 from placement.compile import compile as compile_snapshot
+from placement.exact import worker
 from placement.generate import generate
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
@@ -47,17 +48,35 @@ def instance() -> Instance:
     return compile_snapshot(generate(nodes=8, load=1.3, seed=9))
 
 
-def test_a_rule_that_was_cut_short_goes_on_from_what_it_had(instance: Instance) -> None:
+def test_the_exact_method_starts_from_the_first_rule_and_the_others_run_beside(instance: Instance) -> None:
     whole = HEURISTICS["first-fit"].solve(instance, objectives=("value",), limits=Limits())
-    part = Assignment.of(rows(whole.assignment)[:3])
-    first = Told("first", [Result(part, Stop.TIME), whole])
-    second = Told("second", [Result(Assignment.empty(), Stop.COMPLETE)])
-    exact = Told("exact", [Result(part, Stop.WORK)])
+    first, second = Told("first", [whole]), Told("second", [Result(Assignment.empty(), Stop.COMPLETE)])
+    exact = Told("exact", [Result(whole.assignment, Stop.WORK)])
     run = Run(instance, ("value",), Limits(), 0, None, 0.0)
     portfolio.together(run, exact, {"first": first, "second": second}, all_rules=True)
-    assert [start and rows(start) for start in first.starts] == [None, rows(part)]
-    assert second.starts == [None]
-    assert exact.starts == [part]
+    assert first.starts == second.starts == [None]
+    assert exact.starts == [whole.assignment]
+    assert [name for _, name, _ in run.candidates] in (["first", "second", "exact"], ["first", "exact", "second"])
+
+
+def test_what_came_beside_a_gap_that_was_reached_is_kept_aside(instance: Instance) -> None:
+    # whether it comes in time is chance, so the plan must not depend on it
+    whole = HEURISTICS["first-fit"].solve(instance, objectives=("value",), limits=Limits())
+    rules = {"first": Told("first", [whole]), "second": Told("second", [whole])}
+    run = Run(instance, ("value",), Limits(gap=0.1), 0, None, 0.0)
+    portfolio.together(run, Told("exact", [Result(whole.assignment, Stop.GAP)]), rules, all_rules=True)
+    assert [name for _, name, _ in run.candidates] == ["first", "exact"]
+    assert [name for _, name, _ in run.beside] == ["second"]
+
+
+def test_an_exact_method_that_fails_leaves_the_rules(instance: Instance) -> None:
+    whole = HEURISTICS["first-fit"].solve(instance, objectives=("value",), limits=Limits())
+    rules = {"first": Told("first", [whole]), "second": Told("second", [whole])}
+    failed = Told("exact", [Result(Assignment.empty(), Stop.FAILED, notes=("it broke",))])
+    run = Run(instance, ("value",), Limits(gap=0.1), 0, None, 0.0)
+    portfolio.together(run, failed, rules, all_rules=True)
+    assert {name for _, name, _ in run.candidates} == {"first", "second", "exact"}
+    assert run.notes == ["exact: it broke"]
 
 
 def test_going_on_gives_what_the_rule_gives_in_one_go(instance: Instance) -> None:
@@ -72,7 +91,9 @@ def test_going_on_gives_what_the_rule_gives_in_one_go(instance: Instance) -> Non
 
 def test_something_starts_however_short_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio, "LEAST", math.inf)
-    monkeypatch.setattr(engine, "warm", lambda: pytest.fail("a solver was started that nobody has time for"))
+    monkeypatch.setattr(worker, "warm", lambda: pytest.fail("a solver was started that nobody has time for"))
+    monkeypatch.setattr(worker, "ready", lambda: False)
+    monkeypatch.setattr(worker, "prepare", lambda: None)
     snapshot = generate(nodes=8, load=1.3, seed=9)
     for solver in ("auto", "first-fit"):
         plan = pl.solve(snapshot, time_limit=1e-6, solver=solver)
