@@ -14,6 +14,7 @@ import numpy as np
 
 from placement.evaluate import demand
 from placement.exact.arrays import Floats
+from placement.exact.gang_fill import fill_gangs, gang_sizes
 from placement.exact.layout import Layout
 from placement.exact.overfill import overfill
 from placement.exact.pack import pack, scarcity_order
@@ -63,6 +64,7 @@ class Guided:
         self.instance: Instance = goals.instance
         self.wanted = demand(self.instance)
         self.loose = loose_shapes(self.instance)
+        self.gangs = gang_sizes(self.instance)
         self.steps = (self._exchange, self._repack, self._repack)
         self.noise = np.random.default_rng(seed)
         self.layout = Layout(self.instance)
@@ -92,8 +94,9 @@ class Guided:
                 step(pool, waiting)
 
     def _settle(self, propose: Callable[[Standing], bool]) -> tuple[int, ...] | None:
-        """Keep the tasks of jobs that run, fill up with single tasks, and return what that is worth if to go on."""
+        """Keep the tasks of jobs that run, fill up, and return what that is worth if to go on."""
         Standing.of_layout(self.goals, self.layout, self.seed)
+        fill_gangs(self.layout, self.pools, self.gangs, self.worth, self.limits)
         self._each(lambda pool, rest: pack(self.layout, pool, rest, self.worth, self.limits), self._loose_waiting())
         standing = Standing.of_layout(self.goals, self.layout, self.seed)
         return standing.ranks if propose(standing) else None
