@@ -64,3 +64,10 @@ def test_what_is_left_out_leaves_shared_parts_shared() -> None:
     left = refuse_unhonoured(snapshot, ["jobs.groups.task.numa"])
     assert all(job.groups[0].task == Task(gpus=1) for job in left.jobs)
     assert len({id(job.groups) for job in left.jobs}) == 1
+
+
+def test_a_number_beyond_all_formats_is_an_error_of_the_snapshot() -> None:
+    for number in (-(2**63) - 1, 2**64, 10**300):
+        text = '{"format": "placement-snapshot/1", "nodes": [{"name": "n", "gpus": [{"model": "A", "count": %d}]}]}'
+        with pytest.raises(SnapshotError, match="count"):
+            loads((text % number).encode())

@@ -33,6 +33,11 @@ def _share(records: Iterable[msgspec.Struct], field: str) -> None:
     first: dict[bytes, object] = {}
     for record in records:
         value = getattr(record, field)
-        one = first.setdefault(_encode(value), value)
+        try:
+            key = _encode(value)
+        except OverflowError:
+            # a number that is too large, of which validation tells
+            continue
+        one = first.setdefault(key, value)
         if one is not value:
             msgspec.structs.force_setattr(record, field, one)
