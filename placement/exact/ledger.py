@@ -17,7 +17,7 @@ from placement.instance import Assignment, Instance
 from placement.models.pooled_linear import Target
 from placement.solver import Bound, Limits, Progress, Report, Result, Stop
 
-REPORT_EVERY = 1.0
+REPORT_EVERY = 0.1
 """Least seconds between reports of better assignments."""
 REPORT_SHARE = 8.0
 """Seconds to work on for every second that a report took."""
@@ -168,10 +168,10 @@ class Ledger:
         """Return the standing by jobs."""
         return named(self.standing.layout, self.standing.started, self.seed)
 
-    def tell(self, phase: str) -> None:
-        """Report the standing, if the last report is some time ago."""
+    def tell(self, phase: str, at_once: bool = False) -> None:
+        """Report the standing, if the last report is some time ago or nothing new will come for long."""
         began = time.monotonic()
-        if began >= self._next_report:
+        if at_once or began >= self._next_report:
             self.report(Progress(phase, self.assignment(), self.bounds()))
             now = time.monotonic()
             # naming a large answer takes long, and only the last one counts

@@ -102,6 +102,7 @@ def sketch(relaxed: Relaxed, steps: int, timing: Timing) -> None:
         return not ledger.done(0)
 
     guided.run(propose)
+    ledger.tell("packed", at_once=True)
     ledger.note(limits.left > 0)
     timing.add("place", time.perf_counter() - began)
 

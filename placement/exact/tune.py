@@ -46,6 +46,7 @@ def improve(ledger: Ledger, focus: int, price: Floats | None, timing: Timing, sh
             ledger.prove(focus, search.bound)
         if search.exhausted:
             break
+    ledger.tell("search", at_once=True)
 
 
 def polish(ledger: Ledger, rest: tuple[str, ...], timing: Timing) -> None:
