@@ -11,6 +11,7 @@ from strategies import random_tiny
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
 from placement.exact.allot import allotments
+from placement.exact.gang_fill import fill_gangs, gang_sizes
 from placement.exact.guide import Guide
 from placement.exact.guided import loose_shapes
 from placement.exact.layout import Layout
@@ -310,3 +311,31 @@ def test_alike_nodes_get_a_sound_answer_within_the_bound(seed: int, step: str) -
     assert (price >= 0).all()
     values = [p.bounds[0].value for p in told if p.bounds[0].value is not None]
     assert values == sorted(values, reverse=True)
+
+
+def test_whole_gangs_fill_what_is_left_and_no_part_of_one() -> None:
+    # 7 idle cards; gangs of 3 tasks of one card and gangs of 2 tasks of two cards wait, two of each. The larger gang
+    # (4 cards) goes first: one fits, three cards are left, one gang of 3 fits, none is left over
+    nodes = (Node(name="a", gpus=(Gpu(model="A", count=4),)), Node(name="b", gpus=(Gpu(model="A", count=3),)))
+    jobs = (
+        Job(name="ones", count=2, groups=(TaskGroup(name="g", count=3, task=Task(gpus=1)),)),
+        Job(name="twos", count=2, groups=(TaskGroup(name="g", count=2, task=Task(gpus=2)),)),
+    )
+    instance = compile_snapshot(Snapshot(nodes=nodes, jobs=jobs))
+    sizes = gang_sizes(instance)
+    assert sorted(sizes.tolist()) == [2, 3]
+    layout = Layout(instance)
+    assert fill_gangs(layout, pools_of(instance), sizes, worth_of(instance), FOREVER) == 5
+    assert_sound(layout)
+    assert sorted(layout.count.tolist()) == [2, 3]
+
+
+def test_gangs_come_whole_on_many_instances() -> None:
+    for name, instance in instances():
+        layout, sizes = Layout(instance), gang_sizes(instance)
+        fill_gangs(layout, pools_of(instance), sizes, worth_of(instance), FOREVER)
+        assert_sound(layout)
+        rigid = sizes > 0
+        assert (layout.count[rigid] % sizes[rigid] == 0).all(), name
+        assert not layout.count[~rigid].any(), name
+        assert (layout.count <= demand(instance)).all(), name
