@@ -27,8 +27,8 @@ KINDS_OF_NODES, KINDS_OF_JOBS = 20, 200
 USED, LEAVING = 2 / 3, 0.45
 """Share of the nodes that were ever used, and of their tasks that leave again; about 30 % of all cards stay taken."""
 WEIGHTS = (1, 1, 1, 1, 2)
-"""One pending job in five counts double, which greedy rules take no notice of: without it the best of them comes within
-1 to 2 % of the optimum."""
+"""One pending job in five counts double, which greedy rules take no notice of; where all count alike the best of them
+comes nearer."""
 TASKS_PER_NODE = 5
 SCARCEST, LEAST_SCARCE = 1.3, 1.2
 """Cards asked for of each model, relative to what is free of it."""

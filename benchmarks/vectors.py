@@ -26,6 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from random import Random
 
+from load import shuffled
+
 import placement as pl
 from placement.heuristics import HEURISTICS
 from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
@@ -121,11 +123,6 @@ def vectors(seed: int, nodes: int = NODES, jobs: int = JOBS) -> tuple[Snapshot, 
         jobs=(*running, *pending),
     )
     return snapshot, len({room.state() for room in rooms})
-
-
-def shuffled(rng: Random, items: Sequence[int]) -> list[int]:
-    """Return the items in random order; `Random.random` alone is the same in every version of Python."""
-    return [item for _, item in sorted((rng.random(), item) for item in items)]
 
 
 def kind_of(rng: Random, number: int) -> Kind:

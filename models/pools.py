@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.evaluate import demand
-from placement.instance import Bools, Instance, Ints
+from placement.instance import Assignment, Bools, Instance, Ints
 from placement.state import State
 
 FEW_NODES = 1000
@@ -154,6 +154,14 @@ def leaf_table(instance: Instance) -> Ints:
         for leaf in job_class.leaves
     ]
     return np.array(rows, dtype=np.int64).reshape(-1, 5)
+
+
+def leaf_rows(instance: Instance, assignment: Assignment) -> Ints:
+    """Return the row of `leaf_table` of every task of an assignment."""
+    lengths = np.array([len(job_class.leaves) for job_class in instance.job_classes], dtype=np.int64)
+    first = np.cumsum(lengths) - lengths
+    rows: Ints = first[instance.job_class[assignment.job]] + assignment.leaf
+    return rows
 
 
 def pooling(

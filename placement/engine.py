@@ -168,7 +168,7 @@ def _search(run: Run, solver: str, ready: bool) -> None:
 
 def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:
     """Return the plan of the best candidate that the independent check accepts."""
-    overall = _overall_stop(run)
+    overall, mark = _overall_stop(run), digest(snapshot)
     for _, name, result in (*run.ranked(), *run.beside):
         plan = plan_of(
             run.instance,
@@ -176,7 +176,7 @@ def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:
             run.bounds,
             run.objectives,
             msgspec.structs.replace(provenance, solver=name),
-            digest(snapshot),
+            mark,
             run.notes,
         )
         violations = check(snapshot, plan)

@@ -75,16 +75,15 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
         start = _first(run, others, once=soon)
         if run.good_enough():
             return
-    # whoever is content with a gap wants it soon, and what runs beside the exact method slows it down
-    beside = int(things > LARGE) if soon else len(others)
-    if not ready:
-        run.cut = True
-        run.notes.append(f"{exact.name}: not tried, for no solver process was ready in so short a time")
-        _greedy(run, others, Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes))
-        return
-    found = _beside(run, exact, start, others[:beside])
-    if found is None or found.stop not in (Stop.OPTIMAL, Stop.GAP):
-        _greedy(run, others[beside:], Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes))
+    if ready:
+        # whoever is content with a gap wants it soon, and what runs beside the exact method slows it down
+        beside = int(things > LARGE) if soon else len(others)
+        if _beside(run, exact, start, others[:beside]):
+            return
+        del others[:beside]
+    else:
+        _not_tried(run, exact, "no solver process was ready in so short a time")
+    _greedy(run, others, Cancellable(run.limits.deadline))
 
 
 def _first(run: Run, others: list[Solver], once: bool) -> Assignment:
@@ -103,37 +102,43 @@ def _first(run: Run, others: list[Solver], once: bool) -> Assignment:
             return run.ranked()[0][2].assignment
 
 
-def _beside(run: Run, exact: Solver, start: Assignment | None, rules: Sequence[Solver]) -> Result | None:
-    """Try an exact method, and greedy rules beside it; return the exact method's result."""
-    limits = Cancellable(run.limits.deadline, run.limits.gap, run.limits.nodes)
+def _beside(run: Run, exact: Solver, start: Assignment | None, rules: Sequence[Solver]) -> bool:
+    """Try an exact method, and greedy rules beside it; return whether nothing remains to be tried."""
+    limits = Cancellable(run.limits.deadline)
     kept = len(run.candidates), len(run.notes)
     with ThreadPoolExecutor(max_workers=1) as pool:
         others = pool.submit(_greedy, run, rules, limits)
         try:
             # in this thread, so that an interrupt reaches it and ends the solver's process
             found = _exactly(run, exact, start)
-            if found is not None and found.stop in (Stop.OPTIMAL, Stop.GAP):
+            over = found is not None and found.stop in (Stop.OPTIMAL, Stop.GAP)
+            if over:
                 wait([others], timeout=LEAVE)
                 limits.cancelled.set()
         except BaseException:
             limits.cancelled.set()
             raise
         others.result()
+    if over:
+        # which of the others came in time is chance, and the same call must give the same plan
+        run.beside += run.candidates[kept[0] :]
+        del run.candidates[kept[0] :], run.notes[kept[1] :]
     if found is not None:
-        if found.stop in (Stop.OPTIMAL, Stop.GAP):
-            # which of the others came in time is chance, and the same call must give the same plan
-            run.beside += run.candidates[kept[0] :]
-            del run.candidates[kept[0] :], run.notes[kept[1] :]
         run.add(exact.name, found)
-    return found
+    return over
 
 
 def _exactly(run: Run, exact: Solver, start: Assignment | None) -> Result | None:
     if run.limits.left < LEAST_FOR_EXACT:
-        run.cut = True
-        run.notes.append(f"{exact.name}: not tried, too little time was left")
+        _not_tried(run, exact, "too little time was left")
         return None
     return _solve(run, exact, start, run.limits)
+
+
+def _not_tried(run: Run, method: Solver, reason: str) -> None:
+    """Note that the clock kept a method from being tried."""
+    run.cut = True
+    run.notes.append(f"{method.name}: not tried, {reason}")
 
 
 def _at_least(limits: Limits) -> Limits:
@@ -147,8 +152,7 @@ def _greedy(run: Run, rules: Sequence[Solver], limits: Cancellable) -> None:
         # one answer there has to be
         if limits.left <= 0 and run.candidates:
             if not limits.cancelled.is_set():
-                run.cut = True
-                run.notes.append(f"{rule.name}: not tried, the time was up")
+                _not_tried(run, rule, "the time was up")
             return
         run.tell(rule.name)
         run.add(rule.name, _solve(run, rule, None, limits))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from placement.evaluate import SENSE, Score, scores
 from placement.instance import Instance
+from placement.phases import gap
 from placement.solver import Bound, Limits, Progress, Result
 
 Candidate = tuple[tuple[Score, ...], str, Result]
@@ -109,8 +110,8 @@ class Run:
         with self._lock:
             if not alone or not self.limits.gap or self._told is None or self._bound is None:
                 return False
-            value = float(self._told.value)
-            return abs(self._bound - value) <= self.limits.gap * abs(value)
+            reached = gap(float(self._told.value), self._bound)
+            return reached is not None and reached <= self.limits.gap
 
     def ranked(self) -> list[Candidate]:
         """Return the candidates from best to worst; of equal ones an exact method's first, then as they came."""
@@ -134,8 +135,8 @@ class Run:
         with self._lock:
             value = None if self._told is None else float(self._told.value)
             bound = self._bound
-            gap = None if value is None or bound is None or not value else abs(bound - value) / abs(value)
-            self.listener(Update(time.monotonic() - self.began, phase, value, bound, gap))
+            distance = None if value is None or bound is None else gap(value, bound)
+            self.listener(Update(time.monotonic() - self.began, phase, value, bound, distance))
 
     def _keep(self, found: Sequence[Score], bounds: Sequence[Bound]) -> None:
         """Keep the first score and the best bound on the first phase, where they are better than what is kept."""

@@ -8,8 +8,8 @@ import pytest
 from strategies import random_tiny
 
 from placement.compile import compile as compile_snapshot
-from placement.exact.bulk import standing_of
 from placement.exact.ladder_places import placed
+from placement.exact.layout import Layout
 from placement.exact.standing import Goals, Standing
 from placement.exact.targets import targets_of
 from placement.heuristics import HEURISTICS
@@ -38,14 +38,23 @@ def test_a_count_beyond_the_rows_is_a_mistake() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_bulk_is_one_by_one(seed: int) -> None:
+def test_many_tasks_at_once_are_one_by_one(seed: int) -> None:
     instance = compile_snapshot(random_tiny(seed))
     goals = Goals(instance, targets_of(instance, OBJECTIVES))
     start = HEURISTICS["first-fit"].solve(instance, objectives=OBJECTIVES, limits=Limits()).assignment
-    bulk, slow = standing_of(goals, start), Standing.of_assignment(goals, start)
-    assert bulk.ranks == slow.ranks
-    assert bulk.started.tolist() == slow.started.tolist()
-    assert bulk.layout.tasks == slow.layout.tasks
+    standing = Standing.of_assignment(goals, start)
+    slow = Layout(instance)
+    worth = dict.fromkeys(targets_of(instance, OBJECTIVES), 0)
+    for row in range(len(start)):
+        job_class = instance.job_classes[instance.job_class[start.job[row]]]
+        leaf = job_class.leaves[start.leaf[row]]
+        cards = start.cards[start.offset[row] : start.offset[row + 1]]
+        slow.place(leaf.shape, int(start.node[row]), tuple(cards.tolist()))
+        worth["value", job_class.priority] += leaf.value
+        worth["tasks", None] += 1
+    assert standing.ranks == tuple(worth.values())
+    assert standing.started.sum() == len(start)
+    assert standing.layout.tasks == slow.tasks
     for name in ("free", "units", "memory", "limits"):
-        assert np.array_equal(getattr(bulk.layout.state, name), getattr(slow.layout.state, name))
-    assert bulk.layout.count.tolist() == slow.layout.count.tolist()
+        assert np.array_equal(getattr(standing.layout.state, name), getattr(slow.state, name))
+    assert standing.layout.count.tolist() == slow.count.tolist()

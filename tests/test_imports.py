@@ -43,7 +43,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.pending": {"collector", "plan", "instance", "naming", "empty"},
     "placement.phases": {"plan", "instance", "evaluate", "solver"},
     # one call: which method is run is the engine's affair
-    "placement.run": {"instance", "evaluate", "solver"},
+    "placement.run": {"instance", "evaluate", "phases", "solver"},
     "placement.portfolio": {"instance", "evaluate", "solver", "run"},
 }
 """Rooms, and all that each may import of the package besides itself."""

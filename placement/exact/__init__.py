@@ -67,8 +67,9 @@ def run(
     if not targets:
         note = f"no bound and no search for {objectives[0]} on an instance of this size"
         return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
+    kind: type[Ladder] | type[Columns] | type[Pipeline] = Pipeline
     if method == "ladder" or (method == "exact" and unsupported("ladder", instance) is None):
-        return Ladder(instance, targets, limits, seed, start, report, rest_of(objectives)).run()
-    books = Ledger(instance, targets, limits, seed, start, report)
-    kind = Columns if method == "columns" or (method == "exact" and suits(instance)) else Pipeline
-    return kind(books, rest_of(objectives)).run()
+        kind = Ladder
+    elif method == "columns" or (method == "exact" and suits(instance)):
+        kind = Columns
+    return kind(Ledger(instance, targets, limits, seed, start, report), rest_of(objectives)).run()

@@ -45,7 +45,7 @@ def suits(instance: Instance) -> bool:
 def tractable(instance: Instance, most_pairs: int = FEW_PAIRS) -> bool:
     """Return whether nodes are unlike, and prices would settle soon: by the pairs of a shape and a class it may use."""
     classes = len(instance.classes)
-    if classes < FEWEST_CLASSES or classes < UNLIKE * instance.nodes:
+    if classes < FEWEST_CLASSES or classes < UNLIKE * instance.nodes or classes > most_pairs:
         return False
     nodes = Nodes(instance)
     return bool(nodes.takes[demand(instance) > 0].sum() <= most_pairs and not nodes.inexact.any())

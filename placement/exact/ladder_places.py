@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from placement.exact.bulk import laid_out
 from placement.exact.layout import Layout
 from placement.instance import Instance, Ints
 from placement.ladder import Pool, size
@@ -43,7 +42,7 @@ def placed(instance: Instance, pools: tuple[Pool, ...], counts: Counts) -> Layou
             shapes.append(np.full(len(node), shape, dtype=np.int64))
             nodes.append(node)
             cards += map(tuple, positions.tolist())
-    return laid_out(instance, np.concatenate(shapes), np.concatenate(nodes), cards)
+    return Layout.of_columns(instance, np.concatenate(shapes), np.concatenate(nodes), cards)
 
 
 def _in_pool(

@@ -18,7 +18,6 @@ from placement import models
 from placement.evaluate import Score
 from placement.exact import highs
 from placement.exact.arrays import Floats, load_solution, program
-from placement.exact.bulk import standing_of
 from placement.exact.classes import EXACT_IN_DOUBLE
 from placement.exact.ladder_places import Counts, placed
 from placement.exact.layout import Layout
@@ -27,11 +26,10 @@ from placement.exact.master import resolvable
 from placement.exact.standing import Goals, Standing
 from placement.exact.timing import Timing
 from placement.exact.tune import polish
-from placement.instance import Assignment, Instance, Ints
+from placement.instance import Ints
 from placement.ladder import Pool
 from placement.models.core import Goal, Linear
-from placement.models.pooled_linear import Target
-from placement.solver import Limits, Report, Result
+from placement.solver import Result
 
 NODES = 5000
 """Branch-and-bound nodes for a target where none were asked for."""
@@ -68,35 +66,17 @@ class Ladder:
 
     Parameters
     ----------
-    instance : Instance
-    targets : tuple of Target
-        At least one.
-    limits : Limits
-    seed : int
-    start : Assignment, optional
-        A checked assignment; the answer is never worse.
-    report : callable
+    ledger : Ledger
     rest : tuple of str
         Objectives on what nodes are left like, to be improved after the targets.
     """
 
-    def __init__(
-        self,
-        instance: Instance,
-        targets: tuple[Target, ...],
-        limits: Limits,
-        seed: int,
-        start: Assignment | None,
-        report: Report,
-        rest: tuple[str, ...] = (),
-    ) -> None:
-        self.instance, self.targets, self.seed, self.rest = instance, targets, seed, rest
-        self.ledger = Ledger(instance, targets, limits, seed, None, report)
-        if start is not None:
-            self.ledger.standing = standing_of(self.ledger.goals, start)
+    def __init__(self, ledger: Ledger, rest: tuple[str, ...] = ()) -> None:
+        self.ledger, self.rest = ledger, rest
+        self.instance, self.targets, self.seed = ledger.instance, ledger.targets, ledger.seed
         self.timing = Timing()
         wanted = int(self.ledger.goals.leaves[:, 3].sum())
-        self._spare = min(PLACING * wanted, MOST_FOR_PLACING * limits.left)
+        self._spare = min(PLACING * wanted, MOST_FOR_PLACING * ledger.limits.left)
         self._shared: dict[str, Any] = {}
         self._point: Floats | None = None
         """The standing as a point of the models, whose columns are the same for all targets."""

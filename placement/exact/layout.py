@@ -6,11 +6,14 @@ of a node's resources than there is while it is being made; cards and blocks of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from placement.collector import collector_paused
 from placement.instance import Assignment, Instance, Ints
+from placement.models.pools import leaf_rows, leaf_table
 from placement.state import State
 
 Spot = tuple[int, tuple[int, ...]]
@@ -83,14 +86,52 @@ class Layout:
         return twin
 
     @classmethod
+    def of_columns(cls, instance: Instance, shape: Ints, node: Ints, cards: Sequence[tuple[int, ...]]) -> Layout:
+        """Return the layout of many tasks, in a few array operations.
+
+        Parameters
+        ----------
+        instance : Instance
+        shape, node : int arrays (T,)
+        cards : sequence of tuples of int
+            Cards of each task, by position in the node.
+        """
+        layout = cls(instance)
+        with collector_paused():
+            for one, host, positions in zip(shape.tolist(), node.tolist(), cards, strict=True):
+                layout.tasks[host].append((one, positions))
+        layout.count += np.bincount(shape, minlength=len(layout.count))
+        state = layout.state
+        for r in np.flatnonzero(state.demand.any(axis=0)).tolist():
+            np.subtract.at(state.free[:, r], node, state.demand[shape, r])
+        lengths = np.fromiter(map(len, cards), dtype=np.int64, count=len(cards))
+        card = np.fromiter(itertools.chain.from_iterable(cards), dtype=np.int64, count=int(lengths.sum()))
+        row = np.repeat(np.arange(len(cards)), lengths)
+        of_task = np.array([(task.units, task.memory) for task in instance.shapes], dtype=np.int64).reshape(-1, 2)[
+            shape
+        ]
+        np.subtract.at(state.units, (node[row], card), of_task[row, 0])
+        np.subtract.at(state.memory, (node[row], card), of_task[row, 1])
+        _count_in_limits(layout, shape, node)
+        return layout
+
+    @classmethod
     def of(cls, instance: Instance, assignment: Assignment) -> Layout:
         """Return the layout of an assignment."""
-        layout = cls(instance)
-        class_of = instance.job_class[assignment.job].tolist()
-        offset, cards = assignment.offset.tolist(), assignment.cards.tolist()
-        for row, (number, leaf, node) in enumerate(
-            zip(class_of, assignment.leaf.tolist(), assignment.node.tolist(), strict=True)
-        ):
-            shape = instance.job_classes[number].leaves[leaf].shape
-            layout.place(shape, node, tuple(cards[offset[row] : offset[row + 1]]))
-        return layout
+        offset, flat = assignment.offset.tolist(), assignment.cards.tolist()
+        cards = [tuple(flat[first:end]) for first, end in itertools.pairwise(offset)]
+        shape = leaf_table(instance)[leaf_rows(instance, assignment), 2]
+        return cls.of_columns(instance, shape, assignment.node, cards)
+
+
+def _count_in_limits(layout: Layout, shape: Ints, node: Ints) -> None:
+    """Take what tasks use of every limit row that their node counts in."""
+    instance, limits = layout.instance, layout.state.limits
+    if not len(limits):
+        return
+    shapes = len(instance.shapes)
+    use = np.array([[layout.state.limit_use(s, q) for s in range(shapes)] for q in range(len(limits))], dtype=np.int64)
+    pair, times = np.unique(instance.node_class[node] * shapes + shape, return_counts=True)
+    for number, count in zip(pair.tolist(), times.tolist(), strict=True):
+        rows = list(instance.classes[number // shapes].limits)
+        limits[rows] -= count * use[rows, number % shapes]

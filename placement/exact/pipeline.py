@@ -8,6 +8,7 @@ bound, the work allowed is done, or time is up.
 from __future__ import annotations
 
 import time
+from functools import cached_property
 
 from placement.exact.columns import Columns, tractable
 from placement.exact.guide import Guide
@@ -48,7 +49,6 @@ class Pipeline:
         self._state = State(ledger.instance)
         instance = ledger.instance
         self._alike = separable(instance) and instance.nodes >= ALIKE * len(instance.classes)
-        self._unlike = not self._alike and tractable(instance)
         self._rough: Relaxed | None = None
         self._fine: Relaxed | None = None
         self._columns: Columns | None = None
@@ -87,6 +87,10 @@ class Pipeline:
             finer = len(parts) > len(coarse.parts)
             self._fine = Relaxed(self.ledger, self._state, parts, self.timing) if finer else coarse
         return self._fine
+
+    @cached_property
+    def _unlike(self) -> bool:
+        return not self._alike and tractable(self.ledger.instance)
 
     def _pursue(self, focus: int) -> None:
         """Get a target's value and bound as near each other as may be."""

@@ -11,7 +11,7 @@ from placement.exact.layout import Layout
 from placement.instance import Assignment, Instance, Ints
 from placement.models.pooled_linear import Target
 from placement.models.pooled_objective import coefficients
-from placement.models.pools import leaf_table
+from placement.models.pools import leaf_rows, leaf_table
 
 
 class Goals:
@@ -72,10 +72,7 @@ class Standing:
     def of_assignment(cls, goals: Goals, assignment: Assignment) -> Standing:
         """Return the standing of an assignment."""
         instance = goals.instance
-        row = {(number, leaf): i for i, (number, leaf) in enumerate(goals.leaves[:, :2].tolist())}
-        classes = instance.job_class[assignment.job].tolist()
-        rows = np.array([row[key] for key in zip(classes, assignment.leaf.tolist(), strict=True)], dtype=np.int64)
-        started = np.bincount(rows, minlength=len(goals.leaves)).astype(np.int64)
+        started = np.bincount(leaf_rows(instance, assignment), minlength=len(goals.leaves)).astype(np.int64)
         return cls(goals, Layout.of(instance, assignment), started)
 
     @classmethod
