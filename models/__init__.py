@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.collector import collector_paused
 from placement.evaluate import Score

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.instance import Instance, Shape
 from placement.models.core import Parts, Terms, add_rows

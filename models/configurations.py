@@ -22,7 +22,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.instance import Instance
 from placement.models.capacity import limit_use

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil, floor, gcd, inf
 from typing import Any
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from placement.evaluate import SENSE, Score

@@ -28,7 +28,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.evaluate import demand
 from placement.instance import Instance

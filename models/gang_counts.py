@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.gang import Branch, Leaf
 from placement.instance import Instance

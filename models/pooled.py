@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.collector import collector_paused
 from placement.models import (

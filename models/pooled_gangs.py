@@ -20,7 +20,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.gang import Branch, Leaf
 from placement.instance import Instance, JobClass

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyomo.environ as pyo
+from pyomo import core as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from placement.models.pools import Pattern, Pooling

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
+from pyomo import core as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from placement.instance import Instance, Ints

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.instance import GPU, Instance
 from placement.models.pooled_linear import Draft, Row, add_rows

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-import pyomo.environ as pyo
+from pyomo import core as pyo
 
 from placement.instance import Instance, NodeClass
 from placement.models.core import Goal, Linear, add_rows

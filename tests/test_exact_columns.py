@@ -279,6 +279,21 @@ def test_the_answer_is_never_worse_than_the_start() -> None:
     assert len(late.run().assignment) == len(start)
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_few_rounds_give_a_legal_plan_and_a_bound(rounds: int) -> None:
+    instance = compile_snapshot(unlike(30, rounds))
+    start = HEURISTICS["random"].solve(instance, objectives=("value",), limits=Limits()).assignment
+    ledger = Ledger(instance, targets_of(instance, ("value",)), Limits(), 0, start, lambda _: None)
+    before = ledger.standing.ranks[0]
+    Columns(ledger).pursue(0, rounds)
+    assert ledger.standing.ranks[0] >= before
+    Columns(best := Ledger(instance, targets_of(instance, ("value",)), Limits(), 0, start, lambda _: None)).run()
+    proven = ledger.bound(0)
+    assert proven is None or proven >= best.standing.ranks[0]
+    state = Layout.of(instance, ledger.assignment()).state
+    assert (state.free >= 0).all()
+
+
 def test_columns_of_a_layout_make_its_value_available() -> None:
     instance = compile_snapshot(unlike(20, 0))
     start = HEURISTICS["first-fit"].solve(instance, objectives=OBJECTIVES, limits=Limits()).assignment

@@ -159,7 +159,7 @@ def program(model: Any) -> Program:
     ValueError
         If a row or the objective is not linear, or there are several objectives.
     """
-    from pyomo.environ import Constraint, Objective, minimize
+    from pyomo.core import Constraint, Objective, minimize
 
     variables = _variables(model)
     position = {id(variable): column for column, variable in enumerate(variables)}
@@ -219,7 +219,7 @@ def current_point(model: Any) -> Floats:
 
 
 def _variables(model: Any) -> list[Any]:
-    from pyomo.environ import Var
+    from pyomo.core import Var
 
     return [
         variable
@@ -263,7 +263,7 @@ def _terms(body: Any, position: dict[int, int]) -> tuple[dict[int, float], float
 
 
 def _number(coefficient: Any) -> float:
-    from pyomo.environ import value
+    from pyomo.core import value
 
     return coefficient if coefficient.__class__ in (int, float) else float(value(coefficient))
 

@@ -41,9 +41,11 @@ SETTLED = 2e-4
 """Relative growth of the restricted master's value up to which prices are not pulled."""
 ENOUGH = 0.1
 """Share of the remaining gap that a round without new columns has to close for another one to be worth it."""
-CARE = ((16, 1e-4), (64, 1e-5), (256, 1e-6), (512, 1e-8))
+CARE = ((1, 1e-3), (16, 1e-4), (64, 1e-5), (256, 1e-6), (512, 1e-8))
 """Labels of a class in pricing, and the tolerance on values, which the bound loses: more care when less finds nothing.
 """
+MANY_CLASSES = 256
+"""Node classes from which on the least care is tried: with fewer, the classes' labels take less than all the rest."""
 FEW = 0.02
 """New columns, relative to the node classes, that are too few to go on with as little care."""
 MOST_COLUMNS = 12_000
@@ -131,8 +133,8 @@ class ColumnMaster:
         last = order[np.diff(self._classes[order], append=-1) != 0]
         return worth[last], self._counts[last]
 
-    def bounds(self, target: Target, held: Mapping[Target, int], gap: float, limits: Limits) -> Iterator[int]:
-        """Yield ever better bounds on an objective, in units of the instance.
+    def bounds(self, target: Target, held: Mapping[Target, int], gap: float, limits: Limits) -> Iterator[int | None]:
+        """Yield the best bound on an objective after each round, in units of the instance; None while there is none.
 
         Parameters
         ----------
@@ -146,14 +148,12 @@ class ColumnMaster:
         scale = power_of_two(coefficients(self.instance, self.view.leaves, target).tolist())
         relaxation = _ColumnRelaxation(self, self._program({target: scale}, held, self.columns), limits)
         self.pricer.forget()
-        best = math.inf
         for value, bound in relaxation.rounds():
-            if math.floor(bound / scale) < best:
-                best = math.floor(bound / scale)
-                yield int(best)
-            if bound - value <= gap * abs(value) or math.floor(value / scale + 1e-6) >= best:
+            self.prices = relaxation.center_prices()
+            best = None if bound == math.inf else math.floor(bound / scale)
+            yield best
+            if bound - value <= gap * abs(value) or (best is not None and math.floor(value / scale + 1e-6) >= best):
                 break
-        self.prices = relaxation.center_prices()
 
     def _program(self, weights: Mapping[Target, float], held: Mapping[Target, int], columns: list[Column]) -> Program:
         began = time.perf_counter()
@@ -206,7 +206,7 @@ class _ColumnRelaxation(Relaxation):
         self.center: Floats | None = None
         self.least = math.inf
         self.value = -math.inf
-        self.care = 0
+        self.care = 0 if len(instance.classes) >= MANY_CLASSES else 1
 
     def rounds(self) -> Iterator[tuple[float, float]]:
         """Yield the value over the known columns and the best bound over all of them, round by round."""

@@ -27,14 +27,22 @@ GENERATION_GAP = 2e-5
 """Relative gap of the relaxation to its bound that is good enough where none was asked for."""
 CONTENTS_GAP, CONTENTS_NODES = 2e-5, 500
 """Relative gap and branch-and-bound nodes of whole counts where none were asked for."""
+EARLY_ROUNDS, EARLY_SHARE = 2, 0.4
+"""Rounds, or the share of the time left, after which whole columns are chosen for the first time: the first rounds find
+most of the columns that matter, and the others are for the bound. They are chosen again whenever rounds have doubled.
+"""
+EARLY_GAP, EARLY_NODES = 1e-3, 20
+"""The same as for whole counts in the end, for those chosen early."""
+FIRST_SHARE, NEXT_SHARE = 0.6, 0.2
+"""Share of the time left for choosing columns: first and last, and in between."""
 LATER_SHARE = 0.3
 """Share of the time left for the search for a target, where others are to come."""
 FEWEST_CLASSES, UNLIKE = 48, 0.2
 """Node classes, and node classes by node, from which on nodes count as unlike."""
 MOST_SHAPES, MOST_PAIRS = 100, 150_000
 """Shapes, and pairs of a shape and a node class that admits it, up to which prices settle within half a minute."""
-FEW_PAIRS = 20_000
-"""The same pairs, up to which it is worth trying whatever the number of shapes."""
+FEW_PAIRS, SOME_PAIRS = 20_000, 60_000
+"""The same pairs, up to which it is worth trying whatever the number of shapes, and up to which some rounds are."""
 
 
 def suits(instance: Instance) -> bool:
@@ -81,37 +89,56 @@ class Columns:
             polish(ledger, self.rest, self.timing)
         return ledger.result(self.timing, proven=not self.rest)
 
-    def pursue(self, focus: int) -> None:
-        """Bound a target by column generation, and choose whole columns if there is a gap."""
+    def pursue(self, focus: int, rounds: int | None = None) -> None:
+        """Bound a target by column generation, and choose whole columns, early and once more if there is a gap.
+
+        Parameters
+        ----------
+        focus : int
+        rounds : int, optional
+            After which to choose columns and leave it at that.
+        """
         self._master.learn(self.ledger.standing.layout)
-        self._generate(self._master, focus)
-        if not self.ledger.done(focus):
-            self._choose(self._master, focus)
+        self._generate(focus, rounds)
+        if self.ledger.done(focus):
+            return
+        if rounds is None:
+            self._choose(focus, CONTENTS_GAP, self.ledger.limits.nodes or CONTENTS_NODES)
+        else:
+            self._choose(focus, EARLY_GAP, EARLY_NODES)
 
     def _is_last(self, focus: int) -> bool:
         return focus == len(self.ledger.targets) - 1 and not self.rest
 
-    def _generate(self, master: ColumnMaster, focus: int) -> None:
+    def _generate(self, focus: int, most: int | None) -> None:
         """Generate columns for a target, given what the standing has of the earlier ones."""
         ledger = self.ledger
-        limits = ledger.share(0.6)
+        limits, soon = ledger.share(0.6), ledger.share(EARLY_SHARE)
         gap = max(GENERATION_GAP, limits.gap / 4)
-        for bound in master.bounds(ledger.targets[focus], ledger.held(focus), gap, limits):
-            ledger.prove(focus, bound)
-            ledger.tell_bounds(f"bound on {ledger.targets[focus][0]}")
-            if ledger.done(focus):
+        turn, share = EARLY_ROUNDS, FIRST_SHARE
+        rounds = self._master.bounds(ledger.targets[focus], ledger.held(focus), gap, limits)
+        for number, bound in enumerate(rounds, 1):
+            if bound is not None:
+                ledger.prove(focus, bound)
+                ledger.tell_bounds(f"bound on {ledger.targets[focus][0]}")
+            if ledger.done(focus) or number == most:
                 break
+            if number == turn or (number < EARLY_ROUNDS and not soon.left):
+                self._choose(focus, EARLY_GAP, EARLY_NODES, share)
+                turn, share = 2 * number, NEXT_SHARE
+                if ledger.done(focus):
+                    break
         ledger.note(limits.left > 0)
 
-    def _choose(self, master: ColumnMaster, focus: int) -> None:
+    def _choose(self, focus: int, gap: float, nodes: int, share: float = FIRST_SHARE) -> None:
         """Choose whole columns, and place them."""
         ledger = self.ledger
-        contents = master.contents(
+        contents = self._master.contents(
             ledger.targets[focus],
             ledger.held(focus),
-            gap=max(CONTENTS_GAP, ledger.limits.gap / 4),
-            nodes=ledger.limits.nodes or CONTENTS_NODES,
-            time_limit=ledger.share(0.6).left,
+            gap=max(gap, ledger.limits.gap / 4),
+            nodes=nodes,
+            time_limit=ledger.share(share).left,
         )
         ledger.note(contents.in_time if contents is not None else ledger.limits.left > 0)
         if contents is None:

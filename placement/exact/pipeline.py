@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from functools import cached_property
 
-from placement.exact.columns import Columns, tractable
+from placement.exact.columns import EARLY_ROUNDS, SOME_PAIRS, Columns, tractable
 from placement.exact.guide import Guide
 from placement.exact.ledger import Ledger
 from placement.exact.sketch import Relaxed, rough, sketch
@@ -71,7 +71,7 @@ class Pipeline:
         relaxed = self._roughly()
         relaxed.bound(0)
         if not self.ledger.done(0):
-            sketch(relaxed, QUICK_STEPS if self._alike else STEPS, self.timing)
+            sketch(relaxed, QUICK_STEPS if self._alike or self._unlike else STEPS, self.timing)
 
     def _roughly(self) -> Relaxed:
         if self._rough is None:
@@ -90,14 +90,13 @@ class Pipeline:
 
     @cached_property
     def _unlike(self) -> bool:
-        return not self._alike and tractable(self.ledger.instance)
+        return not self._alike and tractable(self.ledger.instance, SOME_PAIRS)
 
     def _pursue(self, focus: int) -> None:
         """Get a target's value and bound as near each other as may be."""
-        if self._unlike:
-            relaxed = self._roughly()
-            self._generate(focus)
-        else:
+        relaxed = self._roughly()
+        generated = self._unlike and self._generate(focus)
+        if not generated and not self.ledger.done(focus):
             relaxed = self._finely()
             if relaxed is not self._roughly():
                 relaxed.bound(focus)
@@ -107,11 +106,13 @@ class Pipeline:
         last = focus == len(self.ledger.targets) - 1 and not self.rest
         improve(self.ledger, focus, relaxed.idle_price(), self.timing, share=1.0 if last else LATER_SHARE)
 
-    def _generate(self, focus: int) -> None:
-        """Generate contents for every node class, where there are few enough."""
+    def _generate(self, focus: int) -> bool:
+        """Generate contents for every node class; return whether there were few enough of them to go on to the end."""
         if self._columns is None:
             self._columns = Columns(self.ledger, timing=self.timing)
-        self._columns.pursue(focus)
+        complete = tractable(self.ledger.instance)
+        self._columns.pursue(focus, None if complete else EARLY_ROUNDS)
+        return complete
 
     def _guide(self, fine: Relaxed, focus: int) -> None:
         """Deal out whole counts, once, and bound a target by whole counts."""
