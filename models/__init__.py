@@ -37,6 +37,7 @@ from placement.models import (
     pattern_goals,
     shares,
     tasks,
+    topology,
     value,
     whole_nodes,
 )
@@ -54,6 +55,7 @@ FAMILIES: dict[str, ModuleType] = {
         device_memory,
         capacity,
         gang,
+        topology,
         counts,
         gang_counts,
         ladder,
@@ -95,6 +97,13 @@ class Formulation:
     supports: Callable[[Instance], str | None]
 
 
+_TIED = "its jobs say where their tasks may lie relative to one another, which counts do not tell"
+
+
+def _ladder_supports(instance: Instance) -> str | None:
+    return _TIED if instance.tied else ladder.unsupported(instance)
+
+
 def _reference_supports(instance: Instance) -> str | None:
     wanted = sum(leaf.count * leaf.copies * c.size for c in instance.job_classes for leaf in c.leaves)
     places = sum(c.size * (1 + len(c.cards)) for c in instance.classes)
@@ -104,6 +113,8 @@ def _reference_supports(instance: Instance) -> str | None:
 
 
 def _configurations_supports(instance: Instance) -> str | None:
+    if instance.tied:
+        return _TIED
     try:
         enumerate_patterns(instance, maximal=True, fragmentation=False)
     except TooMany as reason:
@@ -116,7 +127,7 @@ _COUNTED = {"value": "value", "tasks": "tasks"}
 REFERENCE = Formulation(
     name="reference",
     kind="exact",
-    families=("assignment", "admissibility", "shares", "device_memory", "capacity", "gang"),
+    families=("assignment", "admissibility", "shares", "device_memory", "capacity", "gang", "topology"),
     objectives=_COUNTED | {"nodes": "nodes", "whole_nodes": "whole_nodes", "fragmentation": "fragmentation"},
     supports=_reference_supports,
 )
@@ -127,7 +138,7 @@ LADDER = Formulation(
     kind="exact",
     families=("counts", "gang_counts", "ladder"),
     objectives=_COUNTED,
-    supports=ladder.unsupported,
+    supports=_ladder_supports,
 )
 """Counts of job classes against blocks of cards; exact where cards alone bind and sizes divide one another."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from placement.index import members
@@ -21,7 +23,7 @@ def _budget(instance: Instance, most_pairs: int) -> int:
     return max(8, most_pairs // max(1, len(instance.shapes)))
 
 
-def parts_of(state: State, most_pairs: int = MOST_PAIRS) -> list[tuple[Ints, Ints]]:
+def parts_of(state: State, most_pairs: int = MOST_PAIRS, levels: Collection[int] = ()) -> list[tuple[Ints, Ints]]:
     """Return the nodes of an instance as pools: one a node class where that is few enough, else like classes merged.
 
     Parameters
@@ -30,6 +32,8 @@ def parts_of(state: State, most_pairs: int = MOST_PAIRS) -> list[tuple[Ints, Int
         The instance before any new task.
     most_pairs : int
         Pools times shapes that the model may have.
+    levels : collection of int
+        Levels of domains, no two of which a pool merges.
     """
     instance = state.instance
     first = np.array([c.nodes[0] for c in instance.classes], dtype=np.int64)
@@ -37,13 +41,13 @@ def parts_of(state: State, most_pairs: int = MOST_PAIRS) -> list[tuple[Ints, Int
     budget = _budget(instance, most_pairs)
     merged: list[list[int]] = []
     for fineness in (None, 6, 3, 1, 0):
-        merged = _merged(state, first, fineness)
+        merged = _merged(state, first, fineness, levels)
         if len(merged) <= budget:
             break
     return [(first[members], times[members]) for members in merged]
 
 
-def _merged(state: State, first: Ints, fineness: int | None) -> list[list[int]]:
+def _merged(state: State, first: Ints, fineness: int | None, levels: Collection[int]) -> list[list[int]]:
     """Return class indices by pool; `fineness` is how many steps from empty to full tell nodes apart, None for all."""
     instance = state.instance
     columns: list[Ints] = [_numbers(instance.admits_node.T)]
@@ -54,6 +58,7 @@ def _merged(state: State, first: Ints, fineness: int | None) -> list[list[int]]:
     columns.append(_numbers(kinds))
     limits: dict[tuple[int, ...], int] = {}
     columns.append(np.array([limits.setdefault(c.limits, len(limits)) for c in instance.classes], dtype=np.int64))
+    columns += [instance.domains[level, first] for level in levels]
     if fineness is None:
         columns.append(np.arange(len(first)))
     elif fineness:

@@ -20,11 +20,12 @@ from placement.models import (
     pooled_objective,
     pooled_prices,
     pooled_resources,
+    pooled_topology,
 )
 from placement.models.pooled_linear import Draft, Prices, Target
 from placement.models.pools import Pattern, Pooling
 
-REST = (pooled_resources, pooled_gangs, pooled_objective)
+REST = (pooled_resources, pooled_gangs, pooled_objective, pooled_topology)
 """Families that are always there."""
 
 

@@ -18,7 +18,7 @@ from placement.errors import SolverError, UsageError
 from placement.evaluate import demand
 from placement.exact import METHODS, worker
 from placement.exact.worker import Exact
-from placement.heuristics import HEURISTICS
+from placement.heuristics import HEURISTICS, PORTFOLIO
 from placement.honoured import refuse_unhonoured
 from placement.instance import Instance
 from placement.plan import Baseline, Plan, Provenance
@@ -163,7 +163,7 @@ def _search(run: Run, solver: str, ready: bool) -> None:
         if reason is not None:
             remedy = "choose another method, or exact, which chooses by itself"
             raise UsageError.one(f"{solver} cannot take this snapshot: {reason}", remedy, path="solver")
-        portfolio.together(run, method, HEURISTICS, all_rules=solver == "auto", ready=ready)
+        portfolio.together(run, method, PORTFOLIO, all_rules=solver == "auto", ready=ready)
 
 
 def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:

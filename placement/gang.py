@@ -12,6 +12,29 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Ties:
+    """Where the tasks of one copy of a group may lie relative to one another; see `placement.snapshot.Topology`.
+
+    Levels are indices into `placement.instance.Instance.levels`, -1 for none.
+
+    Attributes
+    ----------
+    required, preferred, balanced : int
+        Levels.
+    slices : tuple of (int, tuple of int)
+        Level and sizes, from wide to narrow.
+    spread : tuple of (int, int, int)
+        Level, most tasks in one domain and fewest domains, 0 for any number.
+    """
+
+    required: int = -1
+    preferred: int = -1
+    slices: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    balanced: int = -1
+    spread: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """A group of identical tasks.
 
@@ -29,6 +52,7 @@ class Leaf:
         Copies of the leaf in a whole job, over all branches above it; the job wants ``count * copies`` tasks of it.
     value : int
         Worth of one task, in the instance's value unit.
+    ties : Ties, optional
     """
 
     path: str
@@ -38,6 +62,7 @@ class Leaf:
     minimum: int
     copies: int
     value: int
+    ties: Ties | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +74,7 @@ class Branch:
     count: int = 1
     minimum: int = 1
     min_groups: int = 0
+    ties: Ties | None = None
 
 
 Group = Leaf | Branch
@@ -61,6 +87,13 @@ def leaves(group: Group) -> Iterator[Leaf]:
     else:
         for child in group.children:
             yield from leaves(child)
+
+
+def is_tied(group: Group) -> bool:
+    """Return whether a group, or one below it, says where its tasks may lie relative to one another."""
+    if group.ties is not None:
+        return True
+    return isinstance(group, Branch) and any(is_tied(child) for child in group.children)
 
 
 def is_flat(root: Branch) -> bool:

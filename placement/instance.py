@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from placement.gang import Branch, Leaf
+from placement.gang import Branch, Leaf, is_tied
 from placement.snapshot import Snapshot
 
 Ints = npt.NDArray[np.int64]
@@ -96,6 +96,25 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class Affinity:
+    """Two groups of a job that must share a domain of a level, or must not.
+
+    Attributes
+    ----------
+    a, b : str
+        Paths of the groups.
+    level : int
+        Index into `Instance.levels`.
+    together : bool
+    """
+
+    a: str
+    b: str
+    level: int
+    together: bool
+
+
+@dataclass(frozen=True, slots=True)
 class JobClass:
     """Pending jobs with equal gangs, worth and priority.
 
@@ -108,12 +127,19 @@ class JobClass:
         The gang.
     leaves : tuple of Leaf
         Its leaves by index; `Leaf.value` is in `Instance.value_unit`.
+    affinity : tuple of Affinity
     """
 
     jobs: Ints
     priority: int
     root: Branch
     leaves: tuple[Leaf, ...]
+    affinity: tuple[Affinity, ...] = ()
+
+    @property
+    def tied(self) -> bool:
+        """Whether it matters where its tasks lie relative to one another."""
+        return bool(self.affinity) or is_tied(self.root)
 
     @property
     def size(self) -> int:
@@ -186,6 +212,10 @@ class Instance:
         Whether no card filter refuses.
     job_classes : tuple of JobClass
     limits : tuple of LimitRow
+    levels : tuple of str
+        Of domains, from wide to narrow: ``"cluster"``, the snapshot's, ``"node"``.
+    domains : int array (levels, N)
+        Number of the domain of each node at each level; -1 where it is in none.
     """
 
     snapshot: Snapshot
@@ -210,6 +240,13 @@ class Instance:
     admits_card: Bools
     job_classes: tuple[JobClass, ...]
     limits: tuple[LimitRow, ...]
+    levels: tuple[str, ...]
+    domains: Ints
+
+    @property
+    def tied(self) -> bool:
+        """Whether some pending job says where its tasks may lie relative to one another."""
+        return any(job_class.tied for job_class in self.job_classes)
 
     @property
     def nodes(self) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from placement.collector import collector_paused
 from placement.instance import Assignment, Instance, Ints
+from placement.links import set_scores
 from placement.plan import Tasks
 from placement.snapshot import Job, Node
 
@@ -31,12 +33,14 @@ def _names(entries: Sequence[Job] | Sequence[Node], spec: Ints, copy: Ints) -> l
 @collector_paused()
 def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
     """Return the placed tasks by name, in the order of the snapshot."""
+    gpus = _devices(instance, assignment)
     return Tasks(
         job=_repeated(job_names, instance, assignment.job),
         group=_groups(instance, assignment),
         index=assignment.task.tolist(),
         node=_repeated(node_names, instance, assignment.node),
-        gpus=_devices(instance, assignment),
+        gpus=gpus,
+        links=set_scores(instance, assignment, gpus) or msgspec.UNSET,
     )
 
 

@@ -21,6 +21,20 @@ class Place(_Record, frozen=True, kw_only=True):
     node: str
     gpus: tuple[int, ...]
 
+    @property
+    def cdi_devices(self) -> tuple[str, ...]:
+        """Names of the cards for a container runtime that knows the Container Device Interface: ``nvidia.com/gpu=0``.
+
+        They are those that ``nvidia-ctk cdi generate`` gives by default, where the snapshot counts the cards of the
+        node as the driver does. A share of a card is the whole device: what divides it is set up beside this.
+        """
+        return tuple(f"nvidia.com/gpu={device}" for device in self.gpus)
+
+    @property
+    def nvidia_visible_devices(self) -> str:
+        """Value of ``NVIDIA_VISIBLE_DEVICES`` for the NVIDIA container runtime: ``0,1``, or ``void`` without cards."""
+        return ",".join(map(str, self.gpus)) or "void"
+
 
 class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True):
     """Newly placed tasks in columns of equal length, sorted by the order of the snapshot.
@@ -35,6 +49,9 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
         Name of the node, after expansion of ``count``.
     gpus : list of list of int
         Indices of the cards on that node; empty for a task without cards.
+    links : list of (int or None), optional
+        What the cards of the task score by the paths between them, see `placement.links.scale`; None for a task with
+        fewer than two cards or on a node that lists no paths. `msgspec.UNSET` where that is every task.
     """
 
     job: list[str] = []
@@ -42,6 +59,7 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
     index: list[int] = []
     node: list[str] = []
     gpus: list[list[int]] = []
+    links: list[int | None] | msgspec.UnsetType = msgspec.UNSET
 
     def __len__(self) -> int:
         return len(self.job)
@@ -65,6 +83,32 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
 
     def __contains__(self, key: object) -> bool:
         return key in self._places
+
+
+class Locality(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """How near one another tied tasks lie, in columns of equal length, sorted by the order of the snapshot.
+
+    There is a row for each placed job, for each of its groups that states a topology or is named in an affinity, and
+    for each copy of that group with a placed task.
+
+    Attributes
+    ----------
+    job, group : list of str
+        Name of the job and path of the group.
+    copy : list of int
+        Number of the copy, from 0; a nested group has as many as the counts above it multiply to.
+    level : list of str
+        The narrowest of ``"cluster"``, the snapshot's levels and ``"node"`` of which one domain holds all its placed
+        tasks.
+    domains : list of list of int
+        How many domains it uses at each of the snapshot's levels, and last how many nodes.
+    """
+
+    job: list[str] = []
+    group: list[str] = []
+    copy: list[int] = []
+    level: list[str] = []
+    domains: list[list[int]] = []
 
 
 class Phase(_Record, frozen=True, kw_only=True):
@@ -204,7 +248,15 @@ class Provenance(_Record, frozen=True, kw_only=True):
     without: tuple[str, ...] = ()
 
 
-class Plan(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="format", tag=FORMAT, dict=True):
+class Plan(
+    msgspec.Struct,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    kw_only=True,
+    tag_field="format",
+    tag=FORMAT,
+    dict=True,
+):
     """A plan; in a file it carries ``"format": "placement-plan/1"`` beside these fields.
 
     Attributes
@@ -228,6 +280,8 @@ class Plan(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="
     provenance : Provenance
     checked : bool
         Whether `placement.check` accepted the plan and recomputed its values.
+    locality : Locality, optional
+        Of the tasks that a topology or an affinity ties to one another; None where there are none.
     """
 
     snapshot: str
@@ -241,6 +295,7 @@ class Plan(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_field="
     notes: list[str]
     provenance: Provenance
     checked: bool
+    locality: Locality | None = None
 
     @property
     def seconds(self) -> dict[str, float]:

@@ -14,7 +14,7 @@ from placement.instance import Assignment
 from placement.run import Run
 from placement.solver import Limits, Result, Solver, Stop
 
-FIRST_SHARE, FIRST_SECONDS = 0.3, 1.0
+FIRST_SHARE, FIRST_SECONDS = 0.5, 0.6
 """Share of the time, and seconds, within which greedy rules are started before the exact method."""
 SMALL = 2_000
 """Nodes and wanted tasks up to which greedy rules take too little to matter."""

@@ -66,6 +66,7 @@ def edited(edits: Mapping[str, object]) -> bytes:
 
 
 TASK = "jobs[0].groups[0].task"
+TIES = "jobs[0].groups[0].topology"
 RUN = "jobs[2].running.tasks"
 ZONE = "nodes[0].zones"
 DEEP_GROUPS = HEAD + b'"jobs": [{"name": "j", "groups": [' + b'{"name": "g", "groups": [' * 40
@@ -196,6 +197,12 @@ CLUSTER = [
     Bad("level twice", {"topology": ["block", "rack", "rack"]}, "topology[2]", "listed twice"),
     Bad("reserved level", {"topology[2]": "node"}, "topology[2]", "a level of every snapshot"),
     Bad("level without a name", {"topology[2]": ""}, "topology[2]", "empty"),
+    Bad(
+        "domain in two",
+        {"nodes[1].position": {"block": "b2", "rack": "r1"}},
+        "nodes[1].position.rack",
+        'rack "r1" lies in block "b1" (nodes[0]) and in block "b2" (nodes[1])',
+    ),
     Bad("limit on no level", {"limits[0].level": "row"}, "limits[0].level", 'no level "row"'),
     Bad("limit on an empty level", {"limits[0].level": ""}, "limits[0].level", 'no level ""'),
     Bad("limit on no domain", {"limits[0].domain": "r9"}, "limits[0].domain", 'called "r9"'),
@@ -275,6 +282,44 @@ JOBS = [
     ),
     Bad("affinity to itself", {"jobs[0].affinity[0].b": "workers"}, "jobs[0].affinity[0]", "the same"),
     Bad("affinity at no level", {"jobs[0].affinity[0].level": "row"}, "jobs[0].affinity[0].level", "no level"),
+    Bad(
+        "slices do not divide", {f"{TIES}.slices[0].sizes": [3]}, f"{TIES}.slices[0].sizes", "do not divide the 4 tasks"
+    ),
+    Bad("slices do not add up", {f"{TIES}.slices[0].sizes": [2, 3]}, f"{TIES}.slices[0].sizes", "add up to 5"),
+    Bad(
+        "slices from narrow to wide",
+        {f"{TIES}.slices[1]": {"level": "rack", "sizes": [4]}},
+        f"{TIES}.slices[1].level",
+        'comes after "node"',
+    ),
+    Bad("slices at no level", {f"{TIES}.slices[0].level": "row"}, f"{TIES}.slices[0].level", 'no level "row"'),
+    Bad(
+        "preferred wider than required",
+        {f"{TIES}.required": "rack", f"{TIES}.preferred": "block", f"{TIES}.balanced": "node"},
+        f"{TIES}.preferred",
+        'wider than the required level "rack"',
+    ),
+    Bad("balanced outside", {f"{TIES}.balanced": "block"}, f"{TIES}.balanced", 'within the required one, "block"'),
+    Bad("spread outside", {f"{TIES}.spread[0].level": "block"}, f"{TIES}.spread[0].level", "within the required one"),
+    Bad("spread too thin", {f"{TIES}.spread[0].min_domains": 5}, f"{TIES}.spread[0].min_domains", "has 4 tasks"),
+    Bad(
+        "topology nobody is in",
+        {"topology": ["block", "row", "rack"], f"{TIES}.preferred": "row"},
+        f"{TIES}.preferred",
+        'no node has a position at level "row"',
+    ),
+    Bad(
+        "affinity nobody is in",
+        {"topology": ["block", "rack", "shelf"], "jobs[0].affinity[0].level": "shelf"},
+        "jobs[0].affinity[0].level",
+        'no node has a position at level "shelf"',
+    ),
+    Bad(
+        "affinity to a part of itself",
+        {"jobs[2].affinity": [{"a": "replica/leader", "b": "replica", "level": "rack", "kind": "together"}]},
+        "jobs[2].affinity[0]",
+        '"replica/leader" is within group "replica"',
+    ),
     Bad("data at no level", {"jobs[0].data[0].level": "row"}, "jobs[0].data[0].level", "no level"),
     Bad(
         "data from no level",

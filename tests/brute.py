@@ -12,28 +12,31 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
 from brute_facts import (
+    Card,
+    Kind,
     amounts_of,
     capacity_of,
     card_allows,
     card_memory_of,
     cards_of,
+    has_room,
     job_totals,
     leaf_groups,
     leaf_tasks,
     node_allows,
     share_of,
+    sorted_cards,
+    take,
 )
+from brute_ties import Name, is_tied, may_run, names_of, written_out
 
 from placement import units
 from placement.snapshot import Job, Snapshot
 
-Card = tuple[int, Fraction, Fraction | None]
-"""Entry of the node's list of cards, free share, free memory (None: no limit)."""
 NodeState = tuple[tuple[Fraction, ...], tuple[Card, ...]]
 """What new tasks use of each resource, and the cards, sorted."""
 State = tuple[NodeState, ...]
@@ -55,20 +58,6 @@ MOST_STATES = 300_000
 
 class TooLarge(Exception):  # noqa: N818 - not an error of the snapshot
     """There are too many arrangements to try."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A pending task: what it takes, and whether each node of the cluster may take it."""
-
-    gpus: int
-    share: Fraction
-    memory: Fraction
-    demand: tuple[Fraction, ...]
-    worth: Fraction
-    allowed: tuple[bool, ...]
-    cards: tuple[tuple[bool, ...], ...]
-    """By node and entry of its list of cards."""
 
 
 def optimum(snapshot: Snapshot, objectives: Iterable[str] | None = None) -> Optimum:
@@ -137,7 +126,7 @@ class _Search:
                             None if limit is None else max(Fraction(0), limit - memory[name, index]),
                         )
                     )
-                rows.append((spec, name in busy, tuple(free), _sorted(cards), dict(used[name])))
+                rows.append((spec, name in busy, tuple(free), sorted_cards(cards), dict(used[name])))
         order = sorted(range(len(rows)), key=lambda i: repr(rows[i][:4]))  # equal nodes side by side
         self.rows = [rows[i] for i in order]
         self.nodes = [self.snapshot.nodes[row[0]] for row in self.rows]
@@ -167,8 +156,10 @@ class _Search:
         keys = self._keys()
         frontier: Best = {self.start: tuple(Fraction(0) for _ in keys)}
         kinds_of = {id(job): self._kinds(job) for job in self.pending}
-        for job in self.pending:
-            frontier = self._with_job(frontier, job, kinds_of[id(job)], keys)
+        # where tasks lie is tried task by task, so those jobs come first, while there is little to remember
+        for job in sorted(self.pending, key=lambda job: not is_tied(job)):
+            place = self._with_tied_job if is_tied(job) else self._with_job
+            frontier = place(frontier, job, kinds_of[id(job)], keys)
         wanted = [
             (kind, count * copies)
             for job in self.pending
@@ -233,10 +224,7 @@ class _Search:
         totals = job_totals(job, len(kinds))
         level: dict[tuple[int, ...], Best] = {(): frontier}
         for number, kind in enumerate(kinds):
-            add = tuple(
-                Fraction(1) if key[0] == "tasks" else kind.worth if key[1] == job.priority else Fraction(0)
-                for key in keys
-            )
+            add = _added(job, kind, keys)
             following: dict[tuple[int, ...], Best] = {}
             for prefix, states in level.items():
                 counts = {total[number] for total in totals if total[:number] == prefix}
@@ -254,7 +242,7 @@ class _Search:
     def _one_more(self, states: Best, kind: Kind, add: tuple[Fraction, ...]) -> Best:
         result: Best = {}
         for state, sums in states.items():
-            more = tuple(a + b for a, b in zip(sums, add, strict=True))
+            more = _sum(sums, add)
             _merge(result, ((placed, more) for placed in self._places(state, kind)))
         if len(result) > MOST_STATES:
             raise TooLarge(f"{len(result)} arrangements")
@@ -263,19 +251,52 @@ class _Search:
     def _places(self, state: State, kind: Kind) -> Iterator[State]:
         for group in self.groups:
             for node in {state[i]: i for i in group}.values():
-                if not kind.allowed[node] or not self._within_limits(state, kind, node):
-                    continue
-                used, cards = state[node]
-                more = tuple(u + d for u, d in zip(used, kind.demand, strict=True))
-                free = self.free[node]
-                if any(f is not None and d and m > f for m, d, f in zip(more, kind.demand, free, strict=True)):
-                    continue
-                for left in _take(cards, kind, kind.cards[node]):
-                    members = sorted((*(state[i] for i in group if i != node), (more, left)), key=repr)
-                    changed = list(state)
-                    for i, member in zip(group, members, strict=True):
-                        changed[i] = member
-                    yield tuple(changed)
+                for after in self._onto(state, kind, node):
+                    yield self._in_order((*state[:node], after, *state[node + 1 :]))
+
+    def _onto(self, state: State, kind: Kind, node: int) -> Iterator[NodeState]:
+        """Yield what a node can look like with one more task."""
+        if not kind.allowed[node] or not self._within_limits(state, kind, node):
+            return
+        used, cards = state[node]
+        more = tuple(u + d for u, d in zip(used, kind.demand, strict=True))
+        if not any(f is not None and d and m > f for m, d, f in zip(more, kind.demand, self.free[node], strict=True)):
+            yield from ((more, left) for left in take(cards, kind, kind.cards[node]))
+
+    def _in_order(self, state: State) -> State:
+        """Return a cluster with interchangeable nodes in the one order that is kept."""
+        ordered = list(state)
+        for group in self.groups:
+            for i, member in zip(group, sorted((state[i] for i in group), key=repr), strict=True):
+                ordered[i] = member
+        return tuple(ordered)
+
+    # --- one job whose tasks are tied to one another ------------------------------------------------------------
+
+    def _with_tied_job(self, frontier: Best, job: Job, kinds: list[Kind], keys: list[tuple[str, int | None]]) -> Best:
+        """Return every cluster after the job, with each of its tasks on each node or on none."""
+        paths = [path for path, _, _ in leaf_tasks(job)]
+        groups = written_out(job)
+        tasks = [(name, paths.index(name[0])) for name in names_of(groups)]
+        result = dict(frontier)
+        ways: list[tuple[State, tuple[Fraction, ...], dict[Name, int]]]
+        ways = [(state, sums, {}) for state, sums in frontier.items()]
+        for name, number in tasks:
+            add = _added(job, kinds[number], keys)
+            ways += [
+                ((*state[:node], after, *state[node + 1 :]), _sum(sums, add), {**placed, name: node})
+                for state, sums, placed in ways
+                for node in range(len(state))
+                for after in self._onto(state, kinds[number], node)
+            ]
+            if len(ways) > MOST_STATES:
+                raise TooLarge(f"{len(ways)} placements of a job")
+        for state, sums, placed in ways:
+            # each row of the cluster is a node of its own, whatever it is called
+            places = {name: (str(node), self.nodes[node]) for name, node in placed.items()}
+            if placed and may_run(job, groups, places, self.snapshot.topology):
+                _merge(result, [(self._in_order(state), sums)])
+        return result
 
     def _within_limits(self, state: State, kind: Kind, node: int) -> bool:
         for inside, resource, left in self.limits:
@@ -323,35 +344,22 @@ class _Search:
         used, cards = state
         idle = self._healthy(node, cards)
         everything = 1000 * sum((card[1] for card in idle), Fraction(0))
-        usable = [card for card in cards if _has_room(card, kind, kind.cards[node])]
+        usable = [card for card in cards if has_room(card, kind, kind.cards[node])]
         room = all(f is None or u + d <= f for u, d, f in zip(used, kind.demand, self.free[node], strict=True))
         if not kind.gpus or not kind.allowed[node] or not room or len(usable) < kind.gpus:
             return everything
         return everything - 1000 * sum((card[1] for card in usable), Fraction(0))
 
 
-def _has_room(card: Card, kind: Kind, allowed: tuple[bool, ...]) -> bool:
-    entry, share, memory = card
-    return allowed[entry] and share >= kind.share and (memory is None or memory >= kind.memory)
+def _added(job: Job, kind: Kind, keys: list[tuple[str, int | None]]) -> tuple[Fraction, ...]:
+    """Return what one task adds to the objectives that add up task by task."""
+    return tuple(
+        Fraction(1) if key[0] == "tasks" else kind.worth if key[1] == job.priority else Fraction(0) for key in keys
+    )
 
 
-def _take(cards: tuple[Card, ...], kind: Kind, allowed: tuple[bool, ...]) -> set[tuple[Card, ...]]:
-    """Return what the cards can look like once a task has taken its own."""
-    if not kind.gpus:
-        return {cards}
-    room = [i for i, card in enumerate(cards) if _has_room(card, kind, allowed)]
-    found = set()
-    for chosen in itertools.combinations(room, kind.gpus):
-        left = list(cards)
-        for i in chosen:
-            entry, share, memory = left[i]
-            left[i] = (entry, share - kind.share, None if memory is None else memory - kind.memory)
-        found.add(_sorted(left))
-    return found
-
-
-def _sorted(cards: Iterable[Card]) -> tuple[Card, ...]:
-    return tuple(sorted(cards, key=lambda card: (card[0], card[1], -1 if card[2] is None else card[2])))
+def _sum(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def _merge(into: Best, states: Iterable[tuple[State, tuple[Fraction, ...]]]) -> None:

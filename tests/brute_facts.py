@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 from placement import units
 from placement.snapshot import Gpu, Job, Node, Task, TaskGroup
+
+Card = tuple[int, Fraction, Fraction | None]
+"""Entry of the node's list of cards, free share, free memory (None: no limit)."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A pending task: what it takes, and whether each node of the cluster may take it."""
+
+    gpus: int
+    share: Fraction
+    memory: Fraction
+    demand: tuple[Fraction, ...]
+    worth: Fraction
+    allowed: tuple[bool, ...]
+    cards: tuple[tuple[bool, ...], ...]
+    """By node and entry of its list of cards."""
+
 
 # --- gangs ------------------------------------------------------------------------------------------------------
 
@@ -148,3 +167,30 @@ def _reaches(have: str, need: str) -> bool:
     a, b = ([int(part) for part in text.split(".")] for text in (have, need))
     longest = max(len(a), len(b))
     return a + [0] * (longest - len(a)) >= b + [0] * (longest - len(b))
+
+
+# --- one task on the cards of a node ----------------------------------------------------------------------------
+
+
+def has_room(card: Card, kind: Kind, allowed: tuple[bool, ...]) -> bool:
+    entry, share, memory = card
+    return allowed[entry] and share >= kind.share and (memory is None or memory >= kind.memory)
+
+
+def take(cards: tuple[Card, ...], kind: Kind, allowed: tuple[bool, ...]) -> set[tuple[Card, ...]]:
+    """Return what the cards can look like once a task has taken its own."""
+    if not kind.gpus:
+        return {cards}
+    room = [i for i, card in enumerate(cards) if has_room(card, kind, allowed)]
+    found = set()
+    for chosen in itertools.combinations(room, kind.gpus):
+        left = list(cards)
+        for i in chosen:
+            entry, share, memory = left[i]
+            left[i] = (entry, share - kind.share, None if memory is None else memory - kind.memory)
+        found.add(sorted_cards(left))
+    return found
+
+
+def sorted_cards(cards: Iterable[Card]) -> tuple[Card, ...]:
+    return tuple(sorted(cards, key=lambda card: (card[0], card[1], -1 if card[2] is None else card[2])))

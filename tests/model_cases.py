@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from placement.compile import compile as compile_snapshot
 from placement.instance import Instance
-from placement.snapshot import DomainLimit, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot import (
+    DomainLimit,
+    Gpu,
+    Job,
+    Node,
+    Running,
+    RunningTask,
+    Slice,
+    Snapshot,
+    Task,
+    TaskGroup,
+    Topology,
+)
 
 
 def golden() -> Instance:
@@ -59,6 +71,26 @@ def golden_ladder() -> Instance:
     )
     limits = (DomainLimit(level="cluster", gpus=2),)
     return compile_snapshot(Snapshot(nodes=cards(2, 1), limits=limits, jobs=jobs))
+
+
+def golden_tied() -> Instance:
+    """Three nodes in two racks of one block, and two jobs.
+
+    The one has four tasks in one block and in slices of two by rack, the other one to three tasks in one rack.
+    """
+    nodes = tuple(
+        Node(name=f"n{i}", position={"block": "b", "rack": rack}, gpus=(Gpu(model="A", count=2),))
+        for i, rack in enumerate(("r", "r", "s"))
+    )
+    sliced = Topology(required="block", slices=(Slice(level="rack", sizes=(2,)),))
+    jobs = (
+        Job(name="sliced", groups=(TaskGroup(name="g", count=4, task=Task(gpus=1), topology=sliced),)),
+        Job(
+            name="some",
+            groups=(TaskGroup(name="g", count=3, min_count=1, task=Task(gpus=2), topology=Topology(required="rack")),),
+        ),
+    )
+    return compile_snapshot(Snapshot(topology=("block", "rack"), nodes=nodes, jobs=jobs))
 
 
 def job(name: str, task: Task, count: int = 1, minimum: int | None = None, copies: int = 1, priority: int = 0) -> Job:

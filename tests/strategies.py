@@ -16,6 +16,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from placement.snapshot import (
+    Affinity,
     DomainLimit,
     Gpu,
     Job,
@@ -24,11 +25,14 @@ from placement.snapshot import (
     Requires,
     Running,
     RunningTask,
+    Slice,
     Snapshot,
+    Spread,
     Taint,
     Task,
     TaskGroup,
     Toleration,
+    Topology,
 )
 from placement.units import Quantity
 
@@ -288,3 +292,104 @@ def _running(source: Source, nodes: list[Node]) -> list[Job]:
             group = TaskGroup(name="g", count=2, min_count=1, task=task)
             jobs.append(Job(name=f"running{number}", groups=(group,), running=Running(tasks=tuple(places))))
     return jobs
+
+
+# --- ties -----------------------------------------------------------------------------------------------------
+
+
+def random_tied_tiny(seed: int, max_tasks: int = 6) -> Snapshot:
+    """Return a tiny snapshot in which jobs say where their tasks lie relative to one another.
+
+    There are at most four nodes, in two racks of one or two blocks.
+    """
+    return tied_tiny(Source(random.Random(seed).randint), max_tasks)
+
+
+def tied_tiny(source: Source, max_tasks: int = 6) -> Snapshot:
+    """Return such a snapshot made of a source's choices."""
+    block = {"r0": "b0", "r1": source.pick(("b0", "b1"))}
+    nodes: list[Node] = []
+    left = source.number(2, 4)
+    while left:
+        count = min(left, source.pick((1, 1, 2)))
+        rack = source.pick(("r0", "r1"))
+        inside = {"block": block[rack], "rack": rack} if not nodes or not source.one_in(7) else {}
+        gpus = Gpu(model="A100", count=source.pick((2, 1, 3)))
+        pods = source.pick((None, 3, None, 2))
+        nodes.append(Node(name=f"n{len(nodes)}", count=count, position=inside, pods=pods, gpus=(gpus,)))
+        left -= count
+    jobs: list[Job] = []
+    wanted = 0
+    for number in range(source.number(1, 3)):
+        job = _tied_job(source, f"job{number}")
+        if wanted + sum(map(_wanted, job.groups)) <= max_tasks:
+            jobs.append(job)
+            wanted += sum(map(_wanted, job.groups))
+    policy = Policy(objectives=("value", "tasks") if source.one_in(2) else ("value",))
+    return Snapshot(topology=("block", "rack"), nodes=tuple(nodes), jobs=tuple(jobs), policy=policy)
+
+
+def _tied_job(source: Source, name: str) -> Job:
+    groups = tuple(_tied_group(source, f"g{i}") for i in range(source.pick((1, 1, 2))))
+    inner = [f"{group.name}/{child.name}" for group in groups for child in group.groups]
+    pairs = [(groups[0].name, groups[1].name)] if len(groups) > 1 else [(inner[0], inner[1])] if len(inner) > 1 else []
+    affinity = tuple(
+        Affinity(a=a, b=b, level=source.pick(("rack", "block", "node")), kind=source.pick(("together", "apart")))
+        for a, b in pairs
+        if not source.one_in(3)
+    )
+    return Job(name=name, weight=source.pick((1, 3)), groups=groups, affinity=affinity)
+
+
+def _tied_group(source: Source, name: str) -> TaskGroup:
+    if not source.one_in(4):
+        return _tied_leaf(source, name, source.pick((2, 4, 3, 1, 5, 6)))
+    children = tuple(_tied_leaf(source, f"c{i}", source.pick((1, 2))) for i in range(source.pick((1, 2))))
+    count = source.pick((2, 1))
+    topology = _topology(source, count * sum(child.count for child in children)) if source.one_in(2) else None
+    return TaskGroup(
+        name=name, count=count, min_count=source.pick((None, 1)), min_groups=1, groups=children, topology=topology
+    )
+
+
+def _tied_leaf(source: Source, name: str, count: int) -> TaskGroup:
+    task = Task(gpus=source.pick((1, 0, 1, 2)))
+    return TaskGroup(
+        name=name,
+        count=count,
+        min_count=source.pick((None, source.number(1, count))),
+        task=task,
+        topology=_topology(source, count) if not source.one_in(4) else None,
+    )
+
+
+def _topology(source: Source, tasks: int) -> Topology:
+    """Return a topology that a copy of so many tasks may state."""
+    levels = ("block", "rack", "node")
+    required = source.pick((3, 0, 3, 1, 2))  # 3 is none
+    inside = levels[required + 1 :] if required < 3 else levels
+    preferred = source.number(required % 3, 2) if source.one_in(3) else 3
+    slices = tuple(Slice(level=level, sizes=_sizes(source, tasks)) for level in levels[1:] if source.one_in(4))
+    spread = tuple(
+        Spread(
+            level=level,
+            max_per_domain=source.pick((1, 2, 3)),
+            min_domains=source.number(1, min(3, tasks)) if source.one_in(2) else None,
+        )
+        for level in inside
+        if source.one_in(5)
+    )
+    return Topology(
+        required=(*levels, "")[required],
+        preferred=(*levels, "")[preferred],
+        slices=slices,
+        balanced=source.pick(inside) if inside and source.one_in(4) else "",
+        spread=spread,
+    )
+
+
+def _sizes(source: Source, tasks: int) -> tuple[int, ...]:
+    if tasks > 1 and source.one_in(3):
+        first = source.number(1, tasks - 1)
+        return (first, tasks - first)
+    return (source.pick([size for size in range(1, tasks + 1) if tasks % size == 0]),)

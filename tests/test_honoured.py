@@ -68,6 +68,9 @@ def test_rules_are_named_as_they_name_themselves() -> None:
         "gang",
         "value",
         "arrival",
+        "links",
+        "topology",
+        "affinity",
         "running",
         "objectives",
     }

@@ -33,13 +33,15 @@ LAYERS: dict[str, set[str]] = {
     # what is said of an instance and of assignments
     "placement.state": {"instance"},
     "placement.evaluate": {"instance", "state"},
+    "placement.confined": {"gang", "instance"},
     "placement.solver": {"instance"},
     "placement.ladder": {"instance", "evaluate"},
     "placement.area": {"gang", "instance", "state", "evaluate", "solver"},
     # assignment to plan
     "placement.refusals": {"units", "snapshot", "rules", "instance"},
     "placement.empty": {"snapshot", "rules", "gang", "instance", "refusals"},
-    "placement.naming": {"collector", "snapshot", "plan", "instance"},
+    "placement.links": {"snapshot", "instance"},
+    "placement.naming": {"collector", "snapshot", "plan", "instance", "links"},
     "placement.pending": {"collector", "plan", "instance", "naming", "empty"},
     "placement.phases": {"plan", "instance", "evaluate", "solver"},
     # one call: which method is run is the engine's affair
@@ -50,7 +52,7 @@ LAYERS: dict[str, set[str]] = {
 
 ABOVE = {
     "placement.heuristics": {"engine", "planning", "exact", "models", "report", "commands", "cli", "formats", "check"},
-    "placement.exact": {"engine", "planning", "heuristics", "report", "commands", "cli", "formats", "check"},
+    "placement.exact": {"engine", "planning", "report", "commands", "cli", "formats", "check"},
     "placement.models": {"engine", "planning", "exact", "heuristics", "report", "commands", "cli", "formats", "check"},
     "placement.formats": {"engine", "planning", "exact", "models", "heuristics", "report", "commands", "cli", "check"},
     "placement.planning": {"engine", "run", "exact", "models", "heuristics", "report", "commands", "cli", "formats"},

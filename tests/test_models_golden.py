@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,17 @@ import pyomo.environ as pyo
 import pytest
 
 from placement import models
+from placement.compile import compile as compile_snapshot
 from placement.evaluate import Score, demand
 from placement.exact.patterns import of_one_type
+from placement.instance import Instance
 from placement.models import FAMILIES, Goal, node_columns
 from placement.models.core import Parts, add_goal, add_held
 from placement.models.node_columns import Column
 from placement.models.parts import parts_of
 from placement.models.pooled_linear import Draft
 from placement.models.pools import pooling
+from placement.snapshot import Affinity, Job, Node, Slice, Snapshot, Spread, Task, TaskGroup, Topology
 from placement.state import State
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -35,6 +39,25 @@ HELPERS = {"__init__", "core", "parts", "patterns", "pools", "pooled", "pooled_l
 OBJECTIVES = ("value", "tasks", "nodes", "whole_nodes", "fragmentation")
 
 
+def every_tie() -> Instance:
+    """Two racks of one node each and a node in none, and two jobs that state every tie.
+
+    Two members of two tasks are cut into slices across them, and a member's tasks lie on nodes of their own; of the
+    second job's two tasks in one rack one may run, and together with a third.
+    """
+    nodes = tuple(Node(name=f"n{i}", position={"rack": rack} if rack else {}) for i, rack in enumerate(("r", "s", "")))
+    a, b = (TaskGroup(name=name, task=Task()) for name in "ab")
+    across = Topology(slices=(Slice(level="rack", sizes=(1, 3)),), balanced="rack")
+    pair = TaskGroup(name="pair", count=2, groups=(a, b), topology=across)
+    thin = Topology(required="rack", spread=(Spread(level="node", max_per_domain=1, min_domains=2),))
+    some = TaskGroup(name="some", count=2, min_count=1, task=Task(), topology=thin)
+    jobs = (
+        Job(name="j", groups=(pair,), affinity=(Affinity(a="pair/a", b="pair/b", level="node", kind="apart"),)),
+        Job(name="k", groups=(some, a), affinity=(Affinity(a="some", b="a", level="rack", kind="together"),)),
+    )
+    return compile_snapshot(Snapshot(topology=("rack",), nodes=nodes, jobs=jobs))
+
+
 def with_needs(name: str) -> list[str]:
     found: dict[str, None] = {}
     for needed in FAMILIES[name].NEEDS:
@@ -42,9 +65,13 @@ def with_needs(name: str) -> list[str]:
     return [*found, name]
 
 
+CASES: dict[str, Callable[[], Instance]] = {"ladder": model_cases.golden_ladder, "topology": every_tie}
+"""Instances of families to which the common one has nothing to say."""
+
+
 def model_of(name: str) -> Any:
     """Return the model of one family and of those it needs."""
-    instance = model_cases.golden_ladder() if name == "ladder" else model_cases.golden()
+    instance = CASES.get(name, model_cases.golden)()
     asked = frozenset(OBJECTIVES) if name == "pattern_goals" else frozenset({name} & set(OBJECTIVES))
     m = pyo.ConcreteModel(name)
     m.parts = Parts(instance, asked)
@@ -70,9 +97,9 @@ POOLED = {
 
 def pooled_model_of(name: str) -> Any:
     """Return the pooled model of one family and of the counts that all of them need."""
-    instance = model_cases.golden()
+    instance = model_cases.golden_tied() if name == "pooled_topology" else model_cases.golden()
     state = State(instance)
-    view = pooling(state, parts_of(state))
+    view = pooling(state, parts_of(state, levels=range(1, len(instance.levels) - 1)))
     slots, groups = (sum(len(getattr(pool, what)) for pool in view.pools) for what in ("slots", "groups"))
     m = pyo.ConcreteModel(name)
     m.draft = Draft(

@@ -13,6 +13,7 @@ import msgspec
 
 from placement.check import (
     admission,
+    affinity,
     bounds,
     capacity,
     device_memory,
@@ -20,14 +21,18 @@ from placement.check import (
     gang,
     identity,
     limits,
+    links,
+    localities,
     objectives,
     origin,
     pending,
     shares,
+    topology,
     usage_figures,
 )
 from placement.check.case import Case, Judge
 from placement.check.facts import facts_of
+from placement.check.localities import locality as locality
 from placement.check.objectives import objective as objective
 from placement.check.overfull import overfull as overfull
 from placement.check.usage_figures import usage as usage
@@ -48,10 +53,14 @@ _JUDGES: tuple[Judge, ...] = (
     shares.judge,
     device_memory.judge,
     gang.judge,
+    topology.judge,
+    affinity.judge,
     objectives.judge,
     bounds.judge,
     pending.judge,
     usage_figures.judge,
+    localities.judge,
+    links.judge,
 )
 
 RULES: tuple[str, ...] = (
@@ -64,10 +73,14 @@ RULES: tuple[str, ...] = (
     shares.RULE,
     device_memory.RULE,
     gang.RULE,
+    topology.RULE,
+    affinity.RULE,
     objectives.RULE,
     bounds.RULE,
     pending.RULE,
     usage_figures.RULE,
+    localities.RULE,
+    links.RULE,
 )
 """Name of every rule, in the order in which violations are listed (those of the filters by task)."""
 
@@ -148,7 +161,7 @@ def _well_typed(plan: Plan) -> bool:
     try:
         tasks = plan.tasks
         msgspec.convert((tasks.job, tasks.group, tasks.index, tasks.node, tasks.gpus), _COLUMNS)
-        msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(plan, tasks=Tasks())), Plan)
+        msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(plan, tasks=Tasks(links=tasks.links))), Plan)
     except (msgspec.ValidationError, TypeError, ValueError, AttributeError, RecursionError):
         return False
     return isinstance(tasks, Tasks)

@@ -61,7 +61,9 @@ class Facts:
         self.job_names = Names(snapshot.jobs)
         self.count: Ints = np.diff(self.job_names.first)
         self.waits: Bools = np.array([job.running is None for job in snapshot.jobs], dtype=np.bool_)
-        gangs, self.gang = _alike(snapshot.jobs, [_encode((job.groups, job.requires)) for job in snapshot.jobs])
+        gangs, self.gang = _alike(
+            snapshot.jobs, [_encode((job.groups, job.requires, job.affinity)) for job in snapshot.jobs]
+        )
         asked = frozenset(
             label for job in gangs for *_, task, _ in leaves_of(job.groups) for label in task.node_selector
         )
@@ -99,6 +101,11 @@ class Facts:
     def gang_of_leaf(self, leaf: int) -> Gang:
         """Return the gang that a leaf is of."""
         return self.gangs[bisect_right(self._first_leaf, leaf) - 1]
+
+    @cached_property
+    def tied(self) -> list[Gang]:
+        """Gangs that say where their tasks may lie relative to one another."""
+        return [gang for gang in self.gangs if gang.job.affinity or _tied(gang.job.groups)]
 
     def waiting(self) -> list[int]:
         """Return how many jobs of each gang wait."""
@@ -228,6 +235,10 @@ def leaves_of(
         if group.task is not None:
             yield path, group, group.task, copies
         yield from leaves_of(group.groups, f"{path}/", copies * group.count)
+
+
+def _tied(groups: tuple[TaskGroup, ...]) -> bool:
+    return any(group.topology is not None or _tied(group.groups) for group in groups)
 
 
 _last: Facts | None = None

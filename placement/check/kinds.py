@@ -74,7 +74,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gang:
-    """Jobs with equal groups and requirements.
+    """Jobs with equal groups, requirements and affinity.
 
     Attributes
     ----------

@@ -10,9 +10,10 @@ from placement.check.amounts import GPUS
 from placement.check.case import Case, Placed
 from placement.check.exact import at_least_zero
 from placement.check.facts import Facts
+from placement.check.localities import locality_of
 from placement.check.objectives import Score, measure, place, refuse_unknown, scores
 from placement.check.violation import Violation, as_float, integer
-from placement.plan import Tasks, Usage
+from placement.plan import Locality, Tasks, Usage
 from placement.snapshot import Snapshot
 
 RULE = "usage"
@@ -36,11 +37,11 @@ def usage(snapshot: Snapshot, tasks: Tasks) -> Usage:
     return figures(place(snapshot, tasks))
 
 
-def worth(snapshot: Snapshot, tasks: Tasks, objectives: Sequence[str]) -> tuple[list[Score], Usage]:
-    """Return what placed tasks are worth and what is in use; see `objective` and `usage`, which look at them anew."""
+def worth(snapshot: Snapshot, tasks: Tasks, objectives: Sequence[str]) -> tuple[list[Score], Usage, Locality | None]:
+    """Return what `objective`, `usage` and `locality` do, each of which would look the tasks up anew."""
     refuse_unknown(objectives)
     placed = place(snapshot, tasks)
-    return scores(placed, objectives), figures(placed)
+    return scores(placed, objectives), figures(placed), locality_of(placed)
 
 
 def figures(placed: Placed) -> Usage:

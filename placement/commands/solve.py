@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from placement import engine
 from placement.check import overfull
@@ -29,6 +30,7 @@ from placement.honoured import refuse_unhonoured
 from placement.planning import dump_plan
 from placement.report import terminal
 from placement.report.table import plan_report
+from placement.report.tree import tells, tree_report
 
 EXACT = tuple(name for name in engine.SOLVERS if name not in HEURISTICS)
 """Methods that prove bounds, by name."""
@@ -89,4 +91,7 @@ def solve(
     if format is Format.JSON:
         printed.write(dump_plan(plan))
     elif output != STANDARD:
-        terminal.console().print(plan_report(cluster, plan, overfull=overfull(used)))
+        screen = terminal.console()
+        screen.print(plan_report(cluster, plan, overfull=overfull(used)))
+        if tells(used):
+            screen.print(Text(), tree_report(used, plan, width=min(80, screen.width)), sep="\n")

@@ -14,6 +14,7 @@ import numpy as np
 
 from placement.collector import collector_paused
 from placement.compile.cards import Cards, NodeKinds
+from placement.compile.domains import domains, levels_of, tied_places
 from placement.compile.free import free
 from placement.compile.jobs import Shapes, arrival_order, classify_jobs
 from placement.compile.limits import limits
@@ -52,15 +53,19 @@ def _compile(snapshot: Snapshot) -> Instance:
     used = running(snapshot, work, scale)
     limit_rows, place_of_spec, limits_of_place = limits(snapshot, node_spec, used, scale, total)
     left = free(kinds, cards, kinds.of_spec[node_spec[used.nodes]], used, scale, total)
+    levels = levels_of(snapshot.topology)
+    tied = tied_places(snapshot.nodes, snapshot.jobs, work.gangs, snapshot.topology)
     nodes = classify_nodes(
-        snapshot.nodes, node_spec, kinds.of_spec, left, used, filters, place_of_spec, limits_of_place
+        snapshot.nodes, node_spec, kinds.of_spec, left, used, filters, place_of_spec, limits_of_place, tied
     )
 
     pending = np.array([i for i, job in enumerate(snapshot.jobs) if job.running is None], dtype=np.int64)
     pending_spec, job_copy = expand([snapshot.jobs[i].count for i in pending.tolist()])
     job_spec = pending[pending_spec]
     shapes = Shapes(scale, work, filters)
-    job_classes, value_unit, job_class, exact_worth = classify_jobs(snapshot, pending, job_spec, shapes, work)
+    job_classes, value_unit, job_class, exact_worth = classify_jobs(
+        snapshot, pending, job_spec, shapes, work, {level: number for number, level in enumerate(levels)}
+    )
     admits_node, admits_card = shapes.admissions(nodes.keys, cards.keys)
     return Instance(
         snapshot=snapshot,
@@ -85,4 +90,6 @@ def _compile(snapshot: Snapshot) -> Instance:
         admits_card=admits_card,
         job_classes=job_classes,
         limits=limit_rows,
+        levels=levels,
+        domains=domains(snapshot.nodes, node_spec, levels),
     )

@@ -17,7 +17,7 @@ from placement.rules import CARD_FILTERS, DIMENSIONS
 from placement.scale import Capacity, Scale
 from placement.snapshot import Gpu, Node
 
-_BESIDES = {"name", "count", "position", "labels"}
+_BESIDES = {"name", "count", "position", "labels", "links"}
 """What no dimension and no card filter reads of a node. It is what nodes of one make differ in."""
 _PROVIDES = attrgetter(*(field for field in Node.__struct_fields__ if field not in _BESIDES))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from operator import attrgetter
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from placement.compile.admission import admission
 from placement.compile.work import Work, encode
-from placement.gang import Branch, Group, Leaf, leaves
+from placement.gang import Branch, Group, Leaf, Ties, leaves
 from placement.index import members, numbered, spread
-from placement.instance import Bools, Ints, JobClass, Shape
+from placement.instance import Affinity, Bools, Ints, JobClass, Shape
 from placement.rules import CARD_FILTERS, NodeFilter
 from placement.scale import Amounts, Scale, gcd, round_up, total
-from placement.snapshot import Job, Snapshot, Task, TaskGroup
+from placement.snapshot import Job, Snapshot, Task, TaskGroup, Topology
 
 MOST_WORTH = 2**53
 """Most value of all jobs together, in units; a double holds every whole number up to it. Beyond it worths round up."""
@@ -74,7 +74,9 @@ def _taken(task: Task, amounts: Amounts, scale: Scale) -> Shape:
     )
 
 
-def _gang(groups: tuple[TaskGroup, ...], shapes: Sequence[int], values: Sequence[int]) -> Branch:
+def _gang(
+    groups: tuple[TaskGroup, ...], shapes: Sequence[int], values: Sequence[int], levels: Mapping[str, int]
+) -> Branch:
     """Return the job's tree, with the shape and the value of each leaf."""
     counter = iter(range(len(shapes)))
 
@@ -83,13 +85,28 @@ def _gang(groups: tuple[TaskGroup, ...], shapes: Sequence[int], values: Sequence
         minimum = group.count if group.min_count is None else group.min_count
         if group.task is not None:
             leaf = next(counter)
-            return Leaf(path, leaf, shapes[leaf], group.count, minimum, copies, values[leaf])
+            ties = _ties(group.topology, levels)
+            return Leaf(path, leaf, shapes[leaf], group.count, minimum, copies, values[leaf], ties)
         children = tuple(build(child, f"{path}/", copies * group.count) for child in group.groups)
         needed = len(children) if group.min_groups is None else group.min_groups
-        return Branch(path, children, group.count, minimum, needed)
+        return Branch(path, children, group.count, minimum, needed, _ties(group.topology, levels))
 
     children = tuple(build(group, "", 1) for group in groups)
     return Branch("", children, 1, 1, len(children))
+
+
+def _ties(topology: Topology | None, levels: Mapping[str, int]) -> Ties | None:
+    """Return what a group says of the places of its tasks, or None if that is nothing."""
+    if topology is None:
+        return None
+    ties = Ties(
+        required=levels.get(topology.required, -1),
+        preferred=levels.get(topology.preferred, -1),
+        slices=tuple((levels[part.level], part.sizes) for part in topology.slices),
+        balanced=levels.get(topology.balanced, -1),
+        spread=tuple((levels[s.level], s.max_per_domain or 0, s.min_domains or 0) for s in topology.spread),
+    )
+    return None if ties == Ties() else ties
 
 
 def _worths(job: Job, gang: int, work: Work) -> list[Fraction]:
@@ -105,7 +122,7 @@ def _worths(job: Job, gang: int, work: Work) -> list[Fraction]:
 
 
 def classify_jobs(
-    snapshot: Snapshot, pending: Ints, job_spec: Ints, shapes: Shapes, work: Work
+    snapshot: Snapshot, pending: Ints, job_spec: Ints, shapes: Shapes, work: Work, levels: Mapping[str, int]
 ) -> tuple[tuple[JobClass, ...], Fraction, Ints, bool]:
     """Return the job classes, the unit of value, the class of each pending job, and whether all worths are exact.
 
@@ -119,6 +136,8 @@ def classify_jobs(
     shapes : Shapes
         Shapes are numbered as they come up here.
     work : Work
+    levels : mapping of str to int
+        Number of each level of domains.
     """
     jobs = [snapshot.jobs[i] for i in pending.tolist()]
     gang = work.of_job[pending] if len(pending) else pending
@@ -133,20 +152,25 @@ def classify_jobs(
     np.add.at(copies, sort, np.array([job.count for job in jobs], dtype=np.int64))
     unit, exact = _value_unit(worths, [work.leaves[one] for _, one in examples], copies.tolist())
     roots = [
-        _gang(work.gangs[one], shapes_of_kind[number], [round_up(worth, unit) for worth in values])
+        _gang(work.gangs[one], shapes_of_kind[number], [round_up(worth, unit) for worth in values], levels)
         for (_, one), number, values in zip(examples, kind[first_of_sort].tolist(), worths, strict=True)
     ]
-    root, first_of_root = numbered(roots)
+    affinities = [
+        tuple(Affinity(one.a, one.b, levels[one.level], one.kind == "together") for one in job.affinity)
+        for job, _ in examples
+    ]
+    gangs = list(zip(roots, affinities, strict=True))
+    root, first_of_root = numbered(gangs)
     root_of_job = root[sort] if len(sort) else sort
     parts = zip((job.priority for job in jobs), root_of_job.tolist(), strict=True)
     class_of_pending, first = numbered(parts)
     class_of_spec = np.zeros(len(snapshot.jobs), dtype=np.int64)
     class_of_spec[pending] = class_of_pending
     job_class = class_of_spec[job_spec] if len(job_spec) else job_spec
-    trees = [roots[first_of_root[i]] for i in root_of_job[first].tolist()]
+    trees = [gangs[first_of_root[i]] for i in root_of_job[first].tolist()]
     classes = tuple(
-        JobClass(inside, jobs[i].priority, tree, tuple(leaves(tree)))
-        for inside, i, tree in zip(members(job_class, len(first)), first.tolist(), trees, strict=True)
+        JobClass(inside, jobs[i].priority, tree, tuple(leaves(tree)), affinity)
+        for inside, i, (tree, affinity) in zip(members(job_class, len(first)), first.tolist(), trees, strict=True)
     )
     return classes, unit, job_class, exact
 

@@ -45,8 +45,9 @@ def classify_nodes(
     filters: Sequence[NodeFilter],
     place_of_spec: Ints,
     limits_of_place: Sequence[tuple[int, ...]],
+    domain_of_spec: Ints,
 ) -> Classes:
-    """Group the nodes by what is free of them, what filters read of them, the limits they count in, and use.
+    """Group the nodes by what is free of them, what filters read of them, limits, domains, and use.
 
     Parameters
     ----------
@@ -61,6 +62,8 @@ def classify_nodes(
     place_of_spec : int array
         Where each entry is, as far as limits are concerned.
     limits_of_place : sequence of tuple of int
+    domain_of_spec : int array
+        Where each entry is, as far as jobs care which domain their tasks share.
     """
     keys = list(zip(*[[rule.node_key(node) for node in nodes] for rule in filters], strict=True))
     key_of_spec, first_of_key = numbered(keys)
@@ -75,7 +78,7 @@ def classify_nodes(
     order = np.argsort(node, kind="stable")
     node, row, spec = node[order], row[order], node_spec[node[order]]
     busy = ~unused[node]
-    columns = (free.alike[row], key_of_spec[spec], busy, limits_of_spec[spec])
+    columns = (free.alike[row], key_of_spec[spec], busy, limits_of_spec[spec], domain_of_spec[spec])
     number, first = numbered(zip(*(column.tolist() for column in columns), strict=True))
 
     class_of_spec = np.zeros(len(nodes), dtype=np.int64)

@@ -19,6 +19,8 @@ def unsupported(method: str, instance: Instance) -> str | None:
     from placement import ladder
     from placement.exact.size import most_patterns
 
+    if instance.tied and method != "exact":
+        return "its jobs say where their tasks may lie relative to one another, which exact alone knows of"
     if method == "ladder":
         return ladder.unsupported(instance)
     if method == "configurations" and most_patterns(instance, MOST_PATTERNS) > MOST_PATTERNS:
@@ -40,7 +42,8 @@ def run(
 
     Small instances are solved to the end over all patterns of their nodes, and those where blocks of cards are all that
     counts over these. Of the others, large ones are solved by the pooled model and search, and those whose nodes are
-    nearly all different by column generation over what a node holds.
+    nearly all different by column generation over what a node holds. Where jobs say where their tasks may lie relative
+    to one another, small instances are solved task by task, and of the others the domains come first.
 
     Parameters
     ----------
@@ -52,12 +55,20 @@ def run(
     from placement.exact.ladders import Ladder
     from placement.exact.ledger import Ledger
     from placement.exact.pipeline import Pipeline
+    from placement.exact.reference import is_small, solve_reference
     from placement.exact.size import most_patterns
     from placement.exact.targets import rest_of, targets_of
+    from placement.exact.tied import Tied
 
+    if instance.tied and is_small(instance):
+        found = solve_reference(instance, objectives, limits, seed, start, report)
+        if found is not None:
+            return found
     targets = targets_of(instance, objectives)
-    few = method == "exact" and most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
-    if few or method == "configurations" or (method == "exact" and not targets):
+    if instance.tied and targets:
+        return Tied(Ledger(instance, targets, limits, seed, start, report), rest_of(objectives), start).run()
+    few = method == "exact" and not instance.tied and most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
+    if few or method == "configurations" or (method == "exact" and not targets and not instance.tied):
         found = solve_configurations(instance, objectives, limits, seed, start, report)
         if found is not None:
             return found

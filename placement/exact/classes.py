@@ -8,10 +8,11 @@ order, tasks to cards as the pattern was arranged, and jobs of a class share its
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from placement import models
 from placement.evaluate import Score, better, scores
@@ -62,10 +63,26 @@ def solve_configurations(
     """
     if any(objective not in models.CONFIGURATIONS.objectives for objective in objectives):
         return None
-    return _Run(instance, objectives, limits, seed, start, report).run()
+    return _Configurations(instance, objectives, limits, seed, start, report).run()
 
 
-class _Run:
+class Phases(ABC):
+    """A small instance solved to the end over one formulation, phase by phase.
+
+    Parameters
+    ----------
+    instance : Instance
+    objectives : tuple of str
+        Of the formulation, in order.
+    limits : Limits
+    seed : int
+    start : Assignment, optional
+        A checked assignment.
+    report : callable
+    """
+
+    formulation: ClassVar[models.Formulation]
+
     def __init__(
         self,
         instance: Instance,
@@ -83,7 +100,16 @@ class _Run:
         self.bounds: list[Bound] = []
         self.stops: list[Stop] = []
 
+    @abstractmethod
+    def prepare(self, model: Any) -> None:
+        """Give a model what is known beforehand: the best assignment, if the formulation can say it, and bounds."""
+
+    @abstractmethod
+    def place(self, model: Any) -> Assignment:
+        """Return the assignment that the values of a model stand for."""
+
     def run(self) -> Result | None:
+        """Return the best assignment; None if the model is too large or the solver fails."""
         for number, goal in enumerate(models.goals(self.instance, self.objectives)):
             if not self.limits.left:
                 self.stops.append(Stop.TIME)
@@ -102,25 +128,30 @@ class _Run:
     def _phase(self, number: int, goal: Goal) -> None:
         held = self.scores[:number]
         with self._timed("build"):
-            model = models.build(self.instance, models.CONFIGURATIONS, goal, held, self.shared)
+            model = models.build(self.instance, self.formulation, goal, held, self.shared)
         with self._timed("handover"):
             task = program(model)
-            set_start(model, self.instance, self.best)
+            self.prepare(model)
             point = current_point(model)
-        solved = highs.solve(
-            task,
-            gap=0.0 if number else self.limits.gap,
-            time_limit=self.limits.left,
-            nodes=self.limits.nodes,
-            seed=self.seed,
-            start=point if task.violation(point) is None else None,
-        )
-        self.seconds["handover"] += solved.handover
-        self.seconds["solve"] += solved.seconds
+        for options in ({}, {"presolve": "off"}):
+            solved = highs.solve(
+                task,
+                gap=0.0 if number else self.limits.gap,
+                time_limit=self.limits.left,
+                nodes=self.limits.nodes,
+                seed=self.seed,
+                start=point if task.violation(point) is None else None,
+                options=options,
+            )
+            self.seconds["handover"] += solved.handover
+            self.seconds["solve"] += solved.seconds
+            # the best plan so far is a point of the model, so who denies that there is one is wrong
+            if solved.why not in (Why.INFEASIBLE, Why.INFEASIBLE_OR_UNBOUNDED):
+                break
         if solved.x is not None:
             load_solution(model, solved.x)
             with self._timed("place"):
-                found = place(model, self.instance, self.seed)
+                found = self.place(model)
             after = scores(self.instance, found, self.objectives)
             if better(after[: number + 1], self.scores[: number + 1]):
                 self.best, self.scores = found, after
@@ -145,6 +176,18 @@ class _Run:
             yield
         finally:
             self.seconds[activity] += time.perf_counter() - began
+
+
+class _Configurations(Phases):
+    """The phases over node patterns."""
+
+    formulation = models.CONFIGURATIONS
+
+    def prepare(self, model: Any) -> None:
+        set_start(model, self.instance, self.best)
+
+    def place(self, model: Any) -> Assignment:
+        return place(model, self.instance, self.seed)
 
 
 def _size(expression: Linear) -> int:

@@ -9,12 +9,34 @@ from placement.heuristics.first_fit import FirstFit
 from placement.heuristics.gpu_clustering import GpuClustering
 from placement.heuristics.gpu_packing import GpuPacking
 from placement.heuristics.greedy import Greedy
+from placement.heuristics.kube_least_allocated import KubeLeastAllocated
+from placement.heuristics.kube_most_allocated import KubeMostAllocated
+from placement.heuristics.kueue_tas_best_fit import KueueTasBestFit
+from placement.heuristics.kueue_tas_least_free_capacity import KueueTasLeastFreeCapacity
 from placement.heuristics.random_fit import RandomFit
 from placement.heuristics.worst_fit import WorstFit
+from placement.heuristics.worth import by_worth
 from placement.solver import Solver
 
-HEURISTICS: dict[str, Solver] = {
+BY_NAME: dict[str, Solver] = {
+    rule.name: Greedy(rule)
+    for rule in (KubeMostAllocated, KubeLeastAllocated, KueueTasBestFit, KueueTasLeastFreeCapacity)
+}
+"""Rules of other schedulers, to compare with: tried when they are named, and not by ``"auto"``."""
+
+_TRIED: dict[str, Solver] = {
     rule.name: Greedy(rule)
     for rule in (FirstFit, Fgd, BestFit, GpuPacking, GpuClustering, DotProduct, WorstFit, RandomFit)
 }
+
+HEURISTICS: dict[str, Solver] = {**_TRIED, **BY_NAME}
 """Every greedy rule by name, the quick and good ones first, for callers that cannot try them all."""
+
+_AIMED = tuple(Greedy(rule, by_worth, "-by-worth") for rule in (FirstFit, Fgd))
+
+PORTFOLIO: dict[str, Solver] = {
+    solver.name: solver for solver in (HEURISTICS[FirstFit.name], *_AIMED, *_TRIED.values())
+}
+"""What ``"auto"`` tries, in order: a quick answer, quick ones that aim at the objectives, and then every rule but those
+of other schedulers. Rules are compared on jobs in order of arrival, so those on jobs in another order are none of
+`HEURISTICS`."""

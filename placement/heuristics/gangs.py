@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from placement.gang import Branch, Group, Leaf
-from placement.instance import JobClass
+from placement.instance import Bools, JobClass
 
 Spot = tuple[int, tuple[int, ...]]
 """Node and cards of a task."""
@@ -18,8 +18,8 @@ Placed = tuple[int, int, Spot]
 class Places(Protocol):
     """Where tasks go, with a way back."""
 
-    def place(self, shape: int) -> Spot | None:
-        """Place one task and return where, or None when there is no room."""
+    def place(self, shape: int, within: Bools | None = None) -> Spot | None:
+        """Place one task, on some rows if `within` is given, and return where, or None when there is no room."""
         ...
 
     def mark(self) -> int:
@@ -123,7 +123,9 @@ class Gang:
         if attempt():
             return True
         self._places.undo(mark)
-        for leaf, copy, _ in self._tasks[kept:]:
-            self._placed[leaf][copy] -= 1
-        del self._tasks[kept:]
+        while len(self._tasks) > kept:
+            self._forget(*self._tasks.pop())
         return False
+
+    def _forget(self, leaf: int, copy: int, spot: Spot) -> None:
+        self._placed[leaf][copy] -= 1

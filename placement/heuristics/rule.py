@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placement import units
+from placement.heuristics.domain_order import BEST_FIT, DomainOrder
 from placement.heuristics.nodes import Nodes
 from placement.heuristics.ranking import Ranking
 from placement.instance import Bools, Instance, Ints
@@ -47,6 +48,8 @@ class Rule(ABC):
     """
 
     name: ClassVar[str]
+    domains: ClassVar[DomainOrder] = BEST_FIT
+    """In which order to try the domains that could hold tasks tied together."""
 
     def __init__(self, nodes: Nodes, rng: np.random.Generator) -> None:
         self.nodes = nodes

@@ -28,6 +28,7 @@ from placement.snapshot.snapshot import Snapshot
 from placement.snapshot.validate_jobs import JobRules, judge_order, report_cycle
 from placement.snapshot.validate_nodes import judge_limits, judge_nodes, judge_reservations, judge_topology
 from placement.snapshot.validate_running import RunningRules
+from placement.snapshot.validate_topology import judge_domains
 from placement.snapshot.workload import Job
 
 MOST_ENTRIES = {"nodes": MOST_NODES, "jobs": 10**6, "events": 10**7}
@@ -48,9 +49,10 @@ def _judge(snapshot: Snapshot, report: Report) -> None:
     report.extend("time", number("", snapshot.time))
     judge_topology(snapshot.topology, report)
     judge_nodes(snapshot.nodes, snapshot.topology, nodes, report)
+    stated = judge_domains(snapshot.nodes, snapshot.topology, report)
     judge_limits(snapshot.limits, snapshot.nodes, snapshot.topology, report)
     judge_reservations(snapshot.reservations, nodes, jobs, queues, report)
-    _judge_jobs(snapshot, nodes, jobs, queues, report)
+    _judge_jobs(snapshot, nodes, jobs, queues, stated, report)
     _judge_queues(snapshot.queues, report)
     _judge_policy(snapshot.policy, report)
 
@@ -59,9 +61,11 @@ def _names(kind: str, entries: tuple[Job, ...] | tuple[object, ...]) -> Names:
     return Names(kind, list(map(attrgetter("name"), entries)), list(map(attrgetter("count"), entries)))
 
 
-def _judge_jobs(snapshot: Snapshot, nodes: Names, jobs: Names, queues: frozenset[str], report: Report) -> None:
+def _judge_jobs(
+    snapshot: Snapshot, nodes: Names, jobs: Names, queues: frozenset[str], stated: frozenset[str], report: Report
+) -> None:
     jobs.judge(report)
-    rules = JobRules(snapshot.topology, queues, report, "jobs[{}]".format)
+    rules = JobRules(snapshot.topology, queues, report, "jobs[{}]".format, stated)
     running = RunningRules(snapshot.nodes, nodes, snapshot.time, report)
     total = 0
     for index, job in enumerate(snapshot.jobs):

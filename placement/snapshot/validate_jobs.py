@@ -26,6 +26,7 @@ from placement.snapshot.fields import (
 )
 from placement.snapshot.report import Found, Memo, Report, names, show, step
 from placement.snapshot.validate_nodes import RESERVED_LEVELS
+from placement.snapshot.validate_topology import TiedLevels
 from placement.snapshot.workload import Duration, Job, Task, TaskGroup, Toleration, Topology
 
 MOST_DEPTH = 16
@@ -73,10 +74,17 @@ class JobRules:
     report : Report
     path : callable
         Path of a job by its index.
+    stated : frozenset of str
+        Levels at which some node has a position.
     """
 
     def __init__(
-        self, levels: tuple[str, ...], queues: frozenset[str], report: Report, path: Callable[[int], str]
+        self,
+        levels: tuple[str, ...],
+        queues: frozenset[str],
+        report: Report,
+        path: Callable[[int], str],
+        stated: frozenset[str] = frozenset(),
     ) -> None:
         self.inner = (*levels, RESERVED_LEVELS[0])
         self.every = (*levels, *RESERVED_LEVELS)
@@ -86,7 +94,10 @@ class JobRules:
         self.kinds: Memo[tuple[Any, ...], tuple[Found, ...]] = Memo(_kind)
         self.tasks: Memo[tuple[Any, ...], tuple[Found, ...]] = Memo(_task)
         self.group_names: Memo[str, tuple[Found, ...]] = Memo(lambda text: tuple(_group_name(text)))
-        self.topologies: Memo[Topology, tuple[Found, ...]] = Memo(lambda t: tuple(_topology(t, self.inner)))
+        self.tied = TiedLevels(self.inner, stated)
+        self.topologies: Memo[tuple[Topology, int], tuple[Found, ...]] = Memo(
+            lambda key: tuple(self.tied.topology(*key))
+        )
         self.right_kinds: set[tuple[Any, ...]] = set()
         self.right: dict[int, int] = {}
         """By identity, tasks of gangs with nothing wrong; jobs that were read share equal gangs."""
@@ -148,8 +159,6 @@ class JobRules:
             self.report.extend(self._at((*above, index)), _counts(group))
         if found := self.group_names[group.name]:
             self.report.extend(self._at((*above, index)), found)
-        if group.topology is not None and (found := self.topologies[group.topology]):
-            self.report.extend(f"{self._at((*above, index))}.topology", found)
         if (task is None) == (not group.groups):
             what = "neither `task` nor `groups` is given" if task is None else "both `task` and `groups` are given"
             remedy = "a group is either one kind of task or a set of nested groups"
@@ -160,7 +169,10 @@ class JobRules:
             tasks = 1
         if group.groups:
             tasks += self._nested((*above, index), group.groups)
-        return max(0, count) * tasks
+        tasks *= max(0, count)
+        if group.topology is not None and (found := self.topologies[group.topology, tasks]):
+            self.report.extend(f"{self._at((*above, index))}.topology", found)
+        return tasks
 
     def _nested(self, where: Where, groups: tuple[TaskGroup, ...]) -> int:
         if len(where) > MOST_DEPTH:
@@ -193,9 +205,7 @@ class JobRules:
             for key, group in (("a", affinity.a), ("b", affinity.b)):
                 if group not in known:
                     self.report.unknown(f"{where}.{key}", "group in this job called", group, known)
-            if affinity.a == affinity.b:
-                self.report.add(where, "both groups are the same", "use the group's `topology` for its own tasks")
-            self.report.extend(where, level(".level", affinity.level, self.inner))
+            self.report.extend(where, self.tied.affinity(affinity, known))
         for number_, data in enumerate(job.data):
             where = f"{path}.data[{number_}]"
             self.report.extend(where, level(".level", data.level, self.inner))
@@ -301,25 +311,6 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> Iterator[Found]:
             yield f"{end}.key", 'the key is empty and the operator is "Equal"', 'name the key, or use "Exists" for all'
         if toleration.operator == "Exists" and toleration.value:
             yield f"{end}.value", '"Exists" compares no value', 'leave the value out, or use "Equal"'
-
-
-def _topology(topology: Topology, levels: tuple[str, ...]) -> Iterator[Found]:
-    for key in ("required", "preferred", "balanced"):
-        yield from level(f".{key}", getattr(topology, key), levels, optional=True)
-    for index, part in enumerate(topology.slices):
-        yield from level(f".slices[{index}].level", part.level, levels)
-        if not part.sizes:
-            yield f".slices[{index}].sizes", "there is no size", "give at least one"
-        for number_, size in enumerate(part.sizes):
-            yield from whole(f".slices[{index}].sizes[{number_}]", size, 1, MOST_TASKS)
-    for index, spread in enumerate(topology.spread):
-        yield from level(f".spread[{index}].level", spread.level, levels)
-        yield from whole(f".spread[{index}].max_per_domain", spread.max_per_domain, 1)
-        yield from whole(f".spread[{index}].min_domains", spread.min_domains, 1)
-        if spread.max_per_domain is None and spread.min_domains is None:
-            yield f".spread[{index}]", "it asks for nothing", "give `max_per_domain` or `min_domains`"
-    yield from distinct(".slices", [part.level for part in topology.slices], "level")
-    yield from distinct(".spread", [spread.level for spread in topology.spread], "level")
 
 
 def group_paths(groups: tuple[TaskGroup, ...], above: str = "", depth: int = 1) -> Iterator[str]:

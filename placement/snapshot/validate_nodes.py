@@ -173,10 +173,19 @@ def _links(links: tuple[Link, ...], cards: int) -> Iterator[Found]:
             yield end, f"card {show(link.a)} is linked to itself", "remove the link"
         pair = (min(link.a, link.b), max(link.a, link.b))
         if pairs.setdefault(pair, index) != index:
-            yield end, f"cards {link.a} and {link.b} are linked in links[{pairs[pair]}] already", "keep the best path"
+            what = f"cards {link.a} and {link.b} are linked in links[{pairs[pair]}] already"
+            before = links[pairs[pair]]
+            if (before.kind, before.width) == (link.kind, link.width):
+                yield end, what, "keep it once"
+            else:
+                yield end, f"{what}, by {_path(before)} and here by {_path(link)}", "a pair has one path: keep the best"
         yield from whole(f"{end}.width", link.width, 1, 64)
         if link.width > 1 and link.kind != "NVLINK":
             yield f"{end}.width", f"a path of kind {link.kind} has no lanes to count", "leave `width` out"
+
+
+def _path(link: Link) -> str:
+    return f"{link.kind} of width {show(link.width)}" if link.kind == "NVLINK" else link.kind
 
 
 def judge_topology(levels: tuple[str, ...], report: Report) -> None:

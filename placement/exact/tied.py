@@ -1,0 +1,159 @@
+"""Jobs whose tasks are tied to one another: first the domains, then the places.
+
+The pooled model with the rows of `placement.models.pooled_topology` bounds every target and says how many of the parts
+that one domain has to hold go to which domain. With that decided no ties are left (`placement.exact.derive`), and the
+other methods find the places. What is left over, and what units cannot say, is placed by a greedy rule around it. If
+parts could not be placed, the domains are chosen once more, with less room counted on where that was.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from placement.confined import confined
+from placement.exact.derive import derive
+from placement.exact.ledger import Ledger
+from placement.exact.master import Counts
+from placement.exact.pipeline import Pipeline
+from placement.exact.sketch import Relaxed
+from placement.exact.standing import Standing
+from placement.exact.timing import Timing
+from placement.heuristics import HEURISTICS
+from placement.instance import Assignment, Ints
+from placement.models.parts import parts_of
+from placement.models.pooled_linear import power_of_two
+from placement.models.pooled_topology import Options, options
+from placement.models.pools import leaf_rows
+from placement.solver import Progress, Result
+from placement.state import State
+
+PAIRS = 30_000
+"""Pools times shapes of the model, where domains allow for so few."""
+CHOOSE_SHARE, PLACE_SHARE = 0.35, 0.6
+"""Shares of the time left for choosing domains, and for the places in them."""
+CHOICE_GAP, CHOICE_NODES = 1e-3, 200
+"""Relative gap and branch-and-bound nodes that are good enough for a choice of domains."""
+
+
+class Tied:
+    """One run over an instance with ties.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Whose bounds are used; the standing is that of the start.
+    rest : tuple of str
+        Objectives on what nodes are left like; not improved here.
+    start : Assignment, optional
+        A checked assignment.
+    """
+
+    def __init__(self, ledger: Ledger, rest: tuple[str, ...], start: Assignment | None) -> None:
+        self.ledger, self.rest = ledger, rest
+        self.timing = Timing()
+        self.best = Assignment.empty() if start is None else start
+
+    def run(self) -> Result:
+        """Return the best assignment found, with a bound for every target that has one."""
+        ledger = self.ledger
+        began = time.perf_counter()
+        levels = sorted({unit.level for unit in confined(ledger.instance)})
+        state = State(ledger.instance)
+        parts = parts_of(state, PAIRS, levels)
+        self.timing.add("build", time.perf_counter() - began)
+        relaxed = Relaxed(ledger, state, parts, self.timing)
+        relaxed.bound(0)
+        found = options(relaxed.master.view)
+        if not ledger.done(0):
+            self._choose(relaxed, found)
+        for focus in range(1, len(ledger.targets)):
+            relaxed.bound(focus)
+        return Result(
+            assignment=self.best,
+            stop=ledger.why() if not self.rest else ledger.stop,
+            bounds=ledger.bounds(),
+            seconds=dict(self.timing.seconds),
+        )
+
+    def _choose(self, relaxed: Relaxed, found: Options | None) -> None:
+        """Choose domains by whole counts and place what they say, again while the solver has more to say."""
+        none = Options([], *(np.zeros(0, dtype=np.int64),) * 3)
+        counts: Counts | None = None
+        while not self.ledger.done(0) and self.ledger.limits.left > 0 and (counts is None or not counts.in_time):
+            counts = self._counts(relaxed, counts)
+            if counts is None:
+                return
+            units = 0 if found is None else len(found.unit)
+            times = np.round(counts.x[len(counts.x) - units :]).astype(np.int64)
+            self._place(found or none, times, self._jobs(relaxed, counts.started))
+
+    def _counts(self, relaxed: Relaxed, start: Counts | None) -> Counts | None:
+        ledger = self.ledger
+        weights = {}
+        for number, target in enumerate(ledger.targets):
+            weights[target] = power_of_two(ledger.goals.worth[number].tolist()) * 0.01**number
+        counts = relaxed.master.counts(
+            weights,
+            {},
+            gap=max(CHOICE_GAP, ledger.limits.gap / 4),
+            nodes=ledger.limits.nodes or CHOICE_NODES,
+            time_limit=ledger.share(CHOOSE_SHARE).left,
+            start=start,
+        )
+        ledger.note(counts.in_time if counts is not None else ledger.limits.left > 0)
+        return counts
+
+    def _jobs(self, relaxed: Relaxed, started: Ints) -> dict[int, int]:
+        """Return how many jobs of each tied class have enough started tasks."""
+        running: dict[int, int] = {}
+        for (number, leaf), tasks in zip(relaxed.master.view.leaves[:, :2].tolist(), started.tolist(), strict=True):
+            job_class = self.ledger.instance.job_classes[number]
+            if job_class.tied:
+                least = job_class.leaves[leaf].minimum * job_class.leaves[leaf].copies
+                running[number] = min(running.get(number, job_class.size), tasks // least)
+        return running
+
+    def _place(self, found: Options, times: Ints, jobs: dict[int, int]) -> None:
+        """Place an instance in which domains are decided, and fill up around its answers."""
+        ledger = self.ledger
+        began = time.perf_counter()
+        derived = derive(ledger.instance, found, times, jobs)
+        self.timing.add("build", time.perf_counter() - began)
+        limits = replace(ledger.share(PLACE_SHARE), gap=ledger.limits.gap / 2)
+
+        def hear(progress: Progress) -> None:
+            if progress.assignment is not None:
+                self._take(derived.back(progress.assignment), progress.phase)
+
+        inner = Ledger(derived.instance, ledger.targets, limits, ledger.seed, None, hear)
+        run = Pipeline(inner)
+        result = run.run()
+        for what, seconds in run.timing.seconds.items():
+            self.timing.add(what, seconds)
+        self._complete(derived.back(result.assignment))
+
+    def _complete(self, assignment: Assignment) -> None:
+        """Place what still fits around an assignment, by a greedy rule that knows the ties."""
+        ledger = self.ledger
+        began = time.perf_counter()
+        self._take(assignment, "placed")
+        full = (
+            HEURISTICS["first-fit"]
+            .solve(ledger.instance, objectives=(), limits=ledger.limits, seed=ledger.seed, start=assignment)
+            .assignment
+        )
+        self._take(full, "filled up")
+        self.timing.add("place", time.perf_counter() - began)
+
+    def _take(self, assignment: Assignment, phase: str) -> None:
+        """Take an assignment if it is better."""
+        ledger = self.ledger
+        rows = leaf_rows(ledger.instance, assignment)
+        started = np.bincount(rows, minlength=len(ledger.goals.leaves)).astype(np.int64)
+        if ledger.goals.ranks(started) > ledger.standing.ranks:
+            self.best = assignment
+            ledger.standing = Standing.of_assignment(ledger.goals, assignment)
+            ledger.report(Progress(phase, assignment, ledger.bounds()))

@@ -1,0 +1,233 @@
+"""The domains of a cluster while a greedy rule fills it: which rows lie in one, and how many tasks each could take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from placement.heuristics.nodes import Nodes
+from placement.instance import Bools, Ints, Shape
+
+MOST_TABLES = 64
+"""Tables kept; the one made first is given up for another."""
+IDLE = -1
+"""Key of the table of idle card units; those from 0 on are shapes."""
+MOST_TASKS = 1 << 31
+"""Tasks that a node is taken to have room for, if what they ask for has no limit there."""
+
+
+class Region:
+    """Some rows, ascending, or all of them.
+
+    Parameters
+    ----------
+    count : int
+        Number of all rows.
+    rows : int array, optional
+    mask : bool array, optional
+        The rows as a mask over all. Where neither is given, it is all rows.
+    level : int
+        Narrowest level of which the rows are known to lie in one domain.
+    """
+
+    def __init__(self, count: int, rows: Ints | None = None, mask: Bools | None = None, level: int = 0) -> None:
+        self.level = level
+        self.everything = rows is None and mask is None
+        self._count, self._rows, self._mask = count, rows, mask
+
+    @property
+    def mask(self) -> Bools | None:
+        """The rows as a mask over all, or None for all."""
+        if self._mask is None and self._rows is not None:
+            self._mask = np.zeros(self._count, dtype=np.bool_)
+            self._mask[self._rows] = True
+        return self._mask
+
+    @property
+    def rows(self) -> Ints:
+        """The rows."""
+        if self._rows is None:
+            self._rows = np.arange(self._count) if self._mask is None else np.flatnonzero(self._mask)
+        return self._rows
+
+    def among(self, domain: Ints, chosen: Bools) -> Region:
+        """Return the part whose rows lie in some domains, given the domain of each row of all, or the last for none."""
+        if self._rows is not None and not self.everything:
+            return Region(self._count, self._rows[chosen[domain[self._rows]]], level=self.level)
+        mask = chosen[domain]
+        return Region(self._count, mask=mask if self._mask is None else mask & self._mask, level=self.level)
+
+    def meet(self, other: Region) -> Region:
+        """Return what lies in both."""
+        if self.everything or other.mask is None:
+            return other if self.everything else self
+        return Region(self._count, self.rows[other.mask[self.rows]], level=max(self.level, other.level))
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Tasks of one shape to be placed in one domain, cut into slices of one size each from wide to narrow."""
+
+    shape: int
+    tasks: int
+    slices: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(slots=True)
+class _Table:
+    values: Ints
+    sums: dict[int, Ints]
+    seen: int
+
+
+class Domains:
+    """What is known of every domain.
+
+    Parameters
+    ----------
+    nodes : Nodes
+
+    Attributes
+    ----------
+    of_row, of_node : int arrays (levels, N)
+        Number of the domain of each row, and of each node; -1 for none.
+    levels : int
+        How many levels there are.
+    everywhere, nowhere : Region
+    """
+
+    def __init__(self, nodes: Nodes) -> None:
+        instance = nodes.instance
+        self._nodes = nodes
+        order = np.array([nodes.node(row) for row in range(nodes.count)], dtype=np.int64)
+        # nodes are numbered by row, so that among equal ones the first in the fixed order is taken
+        self.of_row: Ints = instance.domains[:, order]
+        self.of_row[-1] = np.arange(nodes.count)
+        self.of_node = np.empty_like(self.of_row)
+        self.of_node[:, order] = self.of_row
+        self.levels = len(instance.levels)
+        self._counts: list[int] = (self.of_row.max(axis=1, initial=-1) + 1).tolist()
+        self.everywhere = Region(nodes.count)
+        self.nowhere = Region(nodes.count, np.zeros(0, dtype=np.int64))
+        self._healthy = np.array([kind.healthy for kind in instance.card_kinds] + [False], dtype=np.bool_)
+        self._touched: list[int] = []
+        self._tables: dict[int, _Table] = {}
+        self._members: dict[int, tuple[Ints, Ints]] = {}
+
+    def touch(self, rows: list[int]) -> None:
+        """Take into account that tasks on some rows were placed or taken back."""
+        if self._tables:
+            self._touched += rows
+
+    def inside(self, level: int, domain: int, region: Region) -> Region:
+        """Return the rows of a region that lie in a domain."""
+        if not region.everything:
+            rows = region.rows[self.of_row[level][region.rows] == domain]
+            return Region(self._nodes.count, rows, level=max(level, region.level))
+        if level not in self._members:
+            order = np.argsort(self.of_row[level], kind="stable")
+            first = np.searchsorted(self.of_row[level][order], np.arange(self._counts[level] + 1))
+            self._members[level] = order, first
+        order, first = self._members[level]
+        return Region(self._nodes.count, order[first[domain] : first[domain + 1]], level=level)
+
+    def without(self, level: int, shut: Iterable[int], region: Region, *, others: bool = False) -> Region:
+        """Return the rows of a region that lie in no domain of some, and in one at all unless `others` may be, too."""
+        chosen = np.ones(self._counts[level] + 1, dtype=np.bool_)
+        chosen[[*shut]] = False
+        chosen[-1] = others
+        return region.among(self.of_row[level], chosen)
+
+    def all(self, level: int, region: Region) -> Ints:
+        """Return the domains of a level in a region."""
+        return self._by_domain(level, IDLE, region)[0]
+
+    def room(self, level: int, need: Need, region: Region) -> tuple[Ints, Ints]:
+        """Return the domains of a level in a region and how many tasks each could take, at most.
+
+        Tasks that are cut into slices of narrower levels only count in whole slices.
+        """
+        slices = [part for part in need.slices if part[0] > level]
+        levels = [level, *(inner for inner, _ in slices)]
+        domains, room = self._by_domain(levels[-1], need.shape, region)
+        for (inner, size), outer in reversed(list(zip(slices, levels, strict=False))):
+            room = room // size * size
+            above = self.of_row[outer][self._first_row(inner, domains, region)]
+            domains, place = np.unique(above, return_inverse=True)
+            room = np.bincount(place.reshape(-1), weights=room, minlength=len(domains)).astype(np.int64)
+            domains, room = domains[domains >= 0], room[domains >= 0]
+        return domains, room
+
+    def idle(self, level: int, domains: Ints, region: Region) -> Ints:
+        """Return the idle card units of some domains, as far as they lie in a region."""
+        known, idle = self._by_domain(level, IDLE, region)
+        found: Ints = idle[np.searchsorted(known, domains)]
+        return found
+
+    def _first_row(self, level: int, domains: Ints, region: Region) -> Ints:
+        """Return a row of each domain that `_by_domain` has given."""
+        if not region.everything:
+            known, index = np.unique(self.of_row[level][region.rows], return_index=True)
+            return region.rows[index[np.searchsorted(known, domains)]]
+        self.inside(level, 0, region)
+        order, first = self._members[level]
+        return order[first[domains]]
+
+    def _by_domain(self, level: int, key: int, region: Region) -> tuple[Ints, Ints]:
+        """Return the domains of a level in a region, ascending, and the sum of a table over the rows of each."""
+        table = self._table(key)
+        if region.everything:
+            if level not in table.sums:
+                sums = np.zeros(self._counts[level] + 1, dtype=np.int64)
+                np.add.at(sums, self.of_row[level], table.values)  # rows in no domain count in the last place
+                table.sums[level] = sums
+            return np.arange(len(table.sums[level]) - 1), table.sums[level][:-1]
+        domains, place = np.unique(self.of_row[level][region.rows], return_inverse=True)
+        sums = np.bincount(place.reshape(-1), weights=table.values[region.rows], minlength=len(domains))
+        known = domains >= 0
+        return domains[known], sums[known].astype(np.int64)
+
+    def _table(self, key: int) -> _Table:
+        """Return the table of a shape, or of idle card units, brought up to date."""
+        table = self._tables.get(key)
+        if table is None:
+            if len(self._tables) >= MOST_TABLES:
+                del self._tables[next(iter(self._tables))]
+            values = self._values(key, np.arange(self._nodes.count))
+            table = self._tables[key] = _Table(values, {}, len(self._touched))
+        elif table.seen < len(self._touched):
+            rows = np.unique(np.array(self._touched[table.seen :], dtype=np.int64))
+            values = self._values(key, rows)
+            for level, sums in table.sums.items():
+                np.add.at(sums, self.of_row[level][rows], values - table.values[rows])
+            table.values[rows] = values
+            table.seen = len(self._touched)
+        return table
+
+    def _values(self, key: int, rows: Ints) -> Ints:
+        state = self._nodes.state
+        if key == IDLE:
+            idle: Ints = np.where(self._healthy[state.kind[rows]], state.units[rows], 0).sum(axis=1)
+            return idle
+        shape = self._nodes.instance.shapes[key]
+        tasks = np.full(len(rows), MOST_TASKS, dtype=np.int64)
+        for number, amount in enumerate(shape.demand):
+            if amount:
+                np.minimum(tasks, state.free[:, number][rows] // amount, out=tasks)
+        if shape.gpus:
+            np.minimum(tasks, self._by_cards(key, shape, rows), out=tasks)
+        tasks[~self._nodes.instance.admits_node[key][self._nodes.row_class[rows]]] = 0
+        np.maximum(tasks, 0, out=tasks)
+        return tasks
+
+    def _by_cards(self, key: int, shape: Shape, rows: Ints) -> Ints:
+        """Return for how many tasks the cards of each row have room, at most."""
+        state = self._nodes.state
+        usable = state.usable(key, rows)
+        shares = np.where(usable, state.units[rows] // shape.units, 0)
+        if shape.memory:
+            np.minimum(shares, state.memory[rows] // shape.memory, out=shares, where=usable)
+        tasks: Ints = shares.sum(axis=1) // shape.gpus
+        return tasks

@@ -1,0 +1,153 @@
+"""The pass over an assignment that chooses among alike cards.
+
+Cards of a node are alike when they are of one kind and have as many units and as much device memory left. Exchanging
+what new tasks put on two of them changes nothing that any rule or objective sees but the paths between the cards of a
+task. First the sum of the scores of the tasks' own sets is made best, then the score of all wholly free cards that
+stay free, as one set; so single cards and shares are taken where they break the least. It is exact on nodes of up to 16
+cards, or 8 where tasks that take fractions of several cards overlap in part (`exact.py`). On larger nodes it is greedy
+with improvement by exchanges (`swaps.py`). An arrangement that is as good stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from placement.instance import Assignment, Instance, Ints
+from placement.links import exact, swaps
+from placement.links.scale import Tables, linked
+
+Rows = list[tuple[int, ...]]
+"""Canonical card positions of each task on a node."""
+
+
+def by_links(instance: Instance, assignment: Assignment) -> Assignment:
+    """Return the assignment with alike cards exchanged so that the cards of each task are near one another.
+
+    Nothing else changes: not the node of any task, nor how many cards it has of those alike. Nodes that list no paths,
+    or whose pairs of cards are all alike, are left as they are.
+
+    Parameters
+    ----------
+    instance : Instance
+    assignment : Assignment
+    """
+    lengths = np.diff(assignment.offset)
+    rows = np.flatnonzero((lengths > 0) & linked(instance, assignment.node))
+    if not len(rows):
+        return assignment
+    rows = rows[np.argsort(assignment.node[rows], kind="stable")]
+    lengths = lengths[rows]
+    ends = np.cumsum(lengths)
+    flat = np.arange(int(ends[-1]), dtype=np.int64) + np.repeat(assignment.offset[rows] - ends + lengths, lengths)
+    of_node = assignment.node[rows]
+    first = np.concatenate([[0], np.flatnonzero(np.diff(of_node)) + 1, [len(rows)]])
+    first_card = np.concatenate([[0], ends])[first]
+    before = assignment.cards[flat]
+    after = before.copy()
+    chooser = _Chooser(instance)
+    bounds = zip(pairwise(first.tolist()), pairwise(first_card.tolist()), of_node[first[:-1]].tolist(), strict=True)
+    for (begin, end), (start, stop), node in bounds:
+        after[start:stop] = chooser.cards(node, lengths[begin:end], before[start:stop])
+    cards = assignment.cards.copy()
+    cards[flat] = after
+    return replace(assignment, cards=cards)
+
+
+class _Chooser:
+    """Chooses the cards of one node after the other; what is alike is solved once."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.tables = Tables(instance)
+        self._known: dict[tuple[object, ...], Ints] = {}
+        self._solved: dict[tuple[object, ...], tuple[list[int], int]] = {}
+
+    def cards(self, node: int, lengths: Ints, cards: Ints) -> Ints:
+        """Return the cards that the tasks on a node get, given those they have, one task after the other."""
+        pairs = self.tables.of(node)
+        place = (id(pairs), self.instance.node_cards.get(node), int(self.instance.node_class[node]))
+        key = (*place, lengths.tobytes(), cards.tobytes())
+        if key not in self._known:
+            ends = np.cumsum(lengths)[:-1]
+            rows = [tuple(part.tolist()) for part in np.split(cards, ends)]
+            off_diagonal = pairs[~np.eye(len(pairs), dtype=np.bool_)]
+            moved = rows if len(set(off_diagonal.tolist())) < 2 else self._moved(pairs, place, rows)
+            self._known[key] = np.array([card for row in moved for card in row], dtype=np.int64)
+        return self._known[key]
+
+    def _moved(self, pairs: Ints, place: tuple[int, tuple[int, ...] | None, int], rows: Rows) -> Rows:
+        _, order, node_class = place
+        cards = self.instance.classes[node_class].cards
+        near = pairs if order is None else pairs[np.ix_(order, order)]
+        numbers = {card: number for number, card in enumerate(dict.fromkeys(cards))}
+        group = np.array([numbers[card] for card in cards], dtype=np.int64)
+        kinds = self.instance.card_kinds
+        free = np.array([units == self.instance.card_units and kinds[kind].healthy for kind, units, _ in cards])
+        free[[card for row in rows for card in row]] = False
+        sets = Counter(tuple(sorted({*row})) for row in rows if len({*row}) > 1)
+        disjoint = sum(map(len, sets)) == len({card for cards in sets for card in cards})
+        if disjoint and len(cards) <= exact.MOST_CARDS:
+            to = self._by_enumeration(near, group, sets, np.flatnonzero(free).tolist(), rows, place)
+        elif len(cards) <= exact.MOST_PERMUTED:
+            to = dict(enumerate(exact.best_permutation(near, group, list(sets.elements()), free).tolist()))
+        else:
+            starts = [np.arange(len(cards)), *([swaps.grown(near, group, list(sets))] if disjoint else [])]
+            found = [swaps.improve(near, group, list(sets.elements()), free, start) for start in starts]
+            to = dict(zip(max(found, key=lambda one: one[0])[1].tolist(), range(len(cards)), strict=True))
+        return [tuple(sorted(to[card] for card in row)) for row in rows]
+
+    def _by_enumeration(
+        self, near: Ints, group: Ints, sets: Counter[tuple[int, ...]], free: list[int], rows: Rows, place: object
+    ) -> dict[int, int]:
+        """Return where what is on each card goes."""
+        groups = tuple(_bits(np.flatnonzero(group == number).tolist()) for number in range(group.max() + 1))
+        counted = sorted(((_numbers(groups, _bits(cards)), weight, cards) for cards, weight in sets.items()))[::-1]
+        wanted = exact.Wanted(groups, tuple(one[:2] for one in counted), _numbers(groups, _bits(free)))
+        key = (place, wanted)
+        if key not in self._solved:
+            self._solved[key] = exact.best_sets(near, wanted)
+        chosen, stays = self._solved[key]
+
+        def worth(cards: Sequence[int], rest: int) -> tuple[int, int]:
+            inside = sum(one[1] * _score(near, bits) for one, bits in zip(counted, cards, strict=True))
+            return inside, _score(near, rest)
+
+        own = [_bits(one[2]) for one in counted]
+        if worth(own, _bits(free)) == worth(chosen, stays):
+            return {card: card for card in range(len(group))}
+        used = _bits({card for row in rows for card in row})
+        singles = used & ~sum(own)
+        open_ = sum(groups) & ~stays & ~sum(chosen)
+        to: dict[int, int] = {}
+        for have, get in (*zip(own, chosen, strict=True), (singles, open_)):
+            for inside in groups:
+                to.update(_matched(have & inside, get & inside))
+        return to
+
+
+def _matched(have: int, get: int) -> dict[int, int]:
+    """Return where what is on some cards goes among at least as many others; what can stay stays."""
+    moving = zip(_cards(have & ~get), _cards(get & ~have), strict=False)
+    return {**{card: card for card in _cards(have & get)}, **dict(moving)}
+
+
+def _bits(cards: Collection[int]) -> int:
+    return sum(1 << card for card in cards)
+
+
+def _cards(bits: int) -> list[int]:
+    return [card for card in range(bits.bit_length()) if bits >> card & 1]
+
+
+def _numbers(groups: Sequence[int], bits: int) -> tuple[int, ...]:
+    return tuple((group & bits).bit_count() for group in groups)
+
+
+def _score(near: Ints, bits: int) -> int:
+    cards = _cards(bits)
+    return int(near[np.ix_(cards, cards)].sum()) // 2

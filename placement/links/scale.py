@@ -1,0 +1,82 @@
+"""What a set of cards is worth by the paths between them.
+
+A pair of cards scores 100 for each NVLink lane between them, else by the PCIe path: PIX 50, PXB 40, PHB 30, NODE 20,
+SYS 10. A pair that the node does not list counts as SYS. A set scores the sum of its pairs. The scale is that of the
+best-effort policy of NVIDIA's go-gpuallocator (``gpuallocator/besteffort_policy.go``, Apache-2.0), whose table ends at
+12 lanes; here every lane counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placement.instance import Assignment, Bools, Instance, Ints
+from placement.snapshot import Link
+
+LANE = 100
+"""Score of one NVLink lane."""
+BUS = {"PIX": 50, "PXB": 40, "PHB": 30, "NODE": 20, "SYS": 10}
+"""Score of a pair of cards without NVLink between them."""
+
+
+def table(links: tuple[Link, ...], cards: int) -> Ints:
+    """Return the score of each pair of a node's cards, by device index; 0 of a card with itself."""
+    scores = np.full((cards, cards), BUS["SYS"], dtype=np.int64)
+    np.fill_diagonal(scores, 0)
+    for link in links:
+        score = LANE * link.width if link.kind == "NVLINK" else BUS[link.kind]
+        scores[link.a, link.b] = scores[link.b, link.a] = score
+    return scores
+
+
+def linked(instance: Instance, nodes: Ints) -> Bools:
+    """Return which of some nodes list paths between their cards."""
+    entries = np.array([bool(node.links) for node in instance.snapshot.nodes], dtype=np.bool_)
+    return np.asarray(entries[instance.node_spec[nodes]], dtype=np.bool_)
+
+
+def set_scores(instance: Instance, assignment: Assignment, gpus: list[list[int]]) -> list[int | None]:
+    """Return what the cards of each task score as a set.
+
+    Parameters
+    ----------
+    instance : Instance
+    assignment : Assignment
+    gpus : list of list of int
+        Device indices of each task.
+
+    Returns
+    -------
+    list of int or None
+        None for tasks with fewer than two cards and on nodes that list no paths; empty if that is every task.
+    """
+    rows = np.flatnonzero((np.diff(assignment.offset) > 1) & linked(instance, assignment.node))
+    if not len(rows):
+        return []
+    scores: list[int | None] = [None] * len(assignment)
+    tables = Tables(instance)
+    known: dict[tuple[int, tuple[int, ...]], int] = {}
+    for row, node in zip(rows.tolist(), assignment.node[rows].tolist(), strict=True):
+        pairs, devices = tables.of(node), tuple(gpus[row])
+        key = (id(pairs), devices)
+        if key not in known:
+            known[key] = int(pairs[np.ix_(devices, devices)].sum()) // 2
+        scores[row] = known[key]
+    return scores
+
+
+class Tables:
+    """The tables of a snapshot's nodes; equal ones are one object."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._known: dict[tuple[tuple[Link, ...], int], Ints] = {}
+
+    def of(self, node: int) -> Ints:
+        """Return the table of a node."""
+        entry = self._instance.snapshot.nodes[self._instance.node_spec[node]]
+        cards = len(self._instance.classes[self._instance.node_class[node]].cards)
+        key = (entry.links, cards)
+        if key not in self._known:
+            self._known[key] = table(*key)
+        return self._known[key]
