@@ -79,7 +79,8 @@ class _Gangs:
             self.row("task_order", (*key, i), 0, terms, inf)
 
     def branch(self, job: int, group: Branch, copy: int, y: Any) -> None:
-        key = (job, group.path or "job", copy)
+        # no group's path is empty or ends in a slash
+        key = (job, group.path or "/", copy)
         members = [self.m.member_runs.add() for _ in range(group.count)]
         self.row("branch_minimum", key, 0, [*((1, r) for r in members), (-group.minimum, y)], inf)
         for i, r in enumerate(members):

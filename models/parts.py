@@ -33,7 +33,7 @@ def parts_of(state: State, most_pairs: int = MOST_PAIRS, levels: Collection[int]
     most_pairs : int
         Pools times shapes that the model may have.
     levels : collection of int
-        Levels of domains, no two of which a pool merges.
+        Levels of domains, no two of which a pool merges, however many pairs there are then.
     """
     instance = state.instance
     first = np.array([c.nodes[0] for c in instance.classes], dtype=np.int64)

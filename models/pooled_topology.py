@@ -9,11 +9,11 @@ level, whole numbers, and domains that are nested in one another,
     t_l &\le \sum_{u,d} a_{ul} H_{ud} && \forall l, \\
     \sum_{d' \subseteq d} H_{ud'} &= \tau_u H_{pd} && \forall u \text{ inside } p,\ d,
 
-with :math:`\tau_u` units in each unit that holds them. Pools lie within one domain each. Because domains are nested,
-the first rows are not only needed: where they hold, the room in the pools can be dealt out to the units, from the
-narrowest domains up (Hall's condition on a laminar family). In jobs that may run in part a unit may have fewer tasks;
-then :math:`e_{ld} \le a_{ul} H_{ud}` of them count, the last rows are inequalities, and a job that runs has at most
-:math:`\tau_u` units.
+with :math:`\tau_u` units in each unit that holds them. Pools lie within one domain each. Because domains are nested
+(where they are not, nothing is added), the first rows are not only needed: where they hold, the room in the pools can
+be dealt out to the units, from the narrowest domains up (Hall's condition on a laminar family). In jobs that may run in
+part a unit may have fewer tasks; then :math:`e_{ld} \le a_{ul} H_{ud}` of them count, the last rows are inequalities,
+and a job that runs has at most :math:`\tau_u` units.
 
 What else a topology asks (balance, spread, groups apart) is left out, so this is a relaxation. No two variables are
 multiplied.
@@ -31,6 +31,9 @@ from placement.confined import Unit, confined
 from placement.instance import Instance, Ints
 from placement.models.pooled_linear import Draft, Row, add_rows, whole_numbers
 from placement.models.pools import Pooling
+
+MOST_OPTIONS = 200_000
+"""Units times domains of a model; more take longer to build than to do without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +54,44 @@ class Options:
 
 
 def options(view: Pooling) -> Options | None:
-    """Return where units may lie, or None where the view does not tell domains apart or decides about a part only."""
+    """Return where units may lie, or None where the view does not tell domains apart or decides about a part only.
+
+    Nor is there an answer where domains are not nested, because some of their nodes lie in no domain of a wider level,
+    or where there would be too many of them.
+    """
     instance = view.instance
-    if not instance.tied or not view.pools or view.elsewhere.any():
+    if not instance.tied or not view.pools or view.elsewhere.any() or not _is_nested(instance):
         return None
     units = confined(instance)
     levels = sorted({unit.level for unit in units})
     if not units or not all(_is_pure(instance, pool.nodes, levels) for pool in view.pools):
         return None
+    sizes = {level: int(instance.domains[level].max()) + 1 for level in levels}
+    if sum(sizes[unit.level] for unit in units) > MOST_OPTIONS:
+        return None
     room = {level: _room(view, level) for level in levels}
+    contents = _contents(units)
     rows: list[tuple[int, int, int]] = []
     for number, unit in enumerate(units):
-        most = _most(instance, units, number, room[unit.level])
+        most = _most(instance, units, number, contents[number], room[unit.level])
         rows += [(number, d, int(most[d])) for d in np.flatnonzero(most).tolist()]
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
     return Options(units, table[:, 0], table[:, 1], table[:, 2])
+
+
+def _is_nested(instance: Instance) -> bool:
+    """Return whether all nodes of each domain lie in one domain of every wider level, or all in none."""
+    inner = range(1, len(instance.levels) - 1)
+    for narrow in inner:
+        inside = np.flatnonzero(instance.domains[narrow] >= 0)
+        domain = instance.domains[narrow, inside]
+        for wide in range(1, narrow):
+            above = instance.domains[wide, inside]
+            first = np.full(int(domain.max(initial=-1)) + 1, -1, dtype=np.int64)
+            first[domain] = above
+            if (first[domain] != above).any():
+                return False
+    return True
 
 
 def _is_pure(instance: Instance, nodes: Ints, levels: list[int]) -> bool:
@@ -87,17 +113,20 @@ def _room(view: Pooling, level: int) -> Ints:
     return room
 
 
-def _content(units: list[Unit], number: int) -> dict[int, int]:
-    """Return the tasks of each leaf in a unit, those in smaller units included."""
-    content = defaultdict(int, dict(units[number].tasks))
-    for inner, unit in enumerate(units):
-        if unit.inside == number:
-            for leaf, tasks in _content(units, inner).items():
-                content[leaf] += unit.times * tasks
-    return content
+def _contents(units: list[Unit]) -> list[dict[int, int]]:
+    """Return the tasks of each leaf in each unit, those in smaller units included."""
+    contents = [dict(unit.tasks) for unit in units]
+    # what is inside a unit comes after it
+    for number in range(len(units) - 1, -1, -1):
+        unit = units[number]
+        if unit.inside >= 0:
+            outer = contents[unit.inside]
+            for leaf, tasks in contents[number].items():
+                outer[leaf] = outer.get(leaf, 0) + unit.times * tasks
+    return contents
 
 
-def _most(instance: Instance, units: list[Unit], number: int, room: Ints) -> Ints:
+def _most(instance: Instance, units: list[Unit], number: int, content: dict[int, int], room: Ints) -> Ints:
     """Return how many of a unit each domain could hold at most, by one shape after the other."""
     unit = units[number]
     job_class = instance.job_classes[unit.job_class]
@@ -106,11 +135,13 @@ def _most(instance: Instance, units: list[Unit], number: int, room: Ints) -> Int
         total, above = total * units[above].times, units[above].inside
     most = np.full(room.shape[1], total, dtype=np.int64)
     needed: dict[int, int] = defaultdict(int)
-    for leaf, tasks in _content(units, number).items():
+    for leaf, tasks in content.items():
         needed[job_class.leaves[leaf].shape] += tasks
     for shape, tasks in needed.items():
-        most = np.minimum(most, room[shape] // tasks if unit.rigid else np.where(room[shape] > 0, most, 0))
-    return most
+        if unit.rigid:
+            most = np.minimum(most, room[shape] // tasks)
+    # a unit that may have fewer tasks than all may have any of them
+    return most if unit.rigid else np.where(room[list(needed)].sum(axis=0) > 0, most, 0)
 
 
 def add(m: Any, instance: Instance) -> None:
@@ -245,11 +276,12 @@ class _Rows:
     def of_jobs(self, draft: Draft) -> list[Row]:
         """Return the rows by which running jobs have so many units, where it does not follow from their tasks."""
         rows: list[Row] = []
+        edges = np.searchsorted(self.found.unit, np.arange(len(self.found.units) + 1)).tolist()
         for number, unit in enumerate(self.found.units):
             if unit.inside >= 0 or unit.rigid:
                 continue
             row = Row(float(unit.times * self.instance.job_classes[unit.job_class].size))
-            for one in np.flatnonzero(self.found.unit == number).tolist():
+            for one in range(edges[number], edges[number + 1]):
                 row.add(1.0, self.h[one])
             if unit.job_class in draft.gangs:
                 jobs = draft.gangs[unit.job_class][0]

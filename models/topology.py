@@ -21,8 +21,8 @@ A group spread with at most *M* tasks in a domain, over at least *D* domains if 
 .. math:: \sum_t Z_{td} \le M, \qquad u_d \le \sum_t Z_{td} \quad\forall d, \qquad
    D \sum_n z_{tn} \le \sum_d u_d \quad\forall t.
 
-A node in no domain of a level takes no task that must lie in one: the upper bound of that *z* is 0. Balance and groups
-apart say nothing of such nodes. A preferred level asks for nothing.
+A node in no domain of a level takes no task that must lie in one, or be counted in one: the upper bound of that *z* is
+0. Groups apart say nothing of such nodes. A preferred level asks for nothing.
 
 Tasks of a leaf copy are alike for `gang` and run in the order of their numbers. Where slices tell neighbours apart,
 that would lose plans, so the rows between them are taken back; so are those between members of branches that are in
@@ -141,6 +141,7 @@ class _Rows:
                 self.row("in_another_domain", (*key, d, t), -inf, [*self.lying([t], level, d), (1, x)], 1)
 
     def balanced(self, key: Key, tasks: list[int], level: int, differ: int) -> None:
+        self.keep_inside(tasks, level)
         least = self.m.least_in_domain.add()
         least.setub(len(tasks))
         for d in range(len(self.domains[level])):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from numbers import Integral, Real
 
 from placement.errors import Problem, UsageError
 from placement.snapshot import OBJECTIVES
@@ -37,7 +38,7 @@ def refuse_arguments(
         problems.append(Problem("time_limit", f"is {time_limit!r:.40}", remedy))
     if not (_is_number(gap) and 0 <= gap <= 1):
         problems.append(Problem("gap", f"is {gap!r}", "give a number from 0 to 1, such as 0.01 for one percent"))
-    if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**31):
+    if not (isinstance(seed, Integral) and not isinstance(seed, bool) and 0 <= seed < 2**31):
         problems.append(Problem("seed", f"is {seed!r}", f"give a whole number from 0 to {2**31 - 1}"))
     if objectives is not None and not _are_names(objectives):
         problems.append(Problem("objectives", f"is {objectives!r:.60}", "give a list of names, the first one first"))
@@ -61,7 +62,7 @@ def _are_names(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def refuse_objectives(objectives: tuple[str, ...]) -> None:

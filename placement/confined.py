@@ -140,7 +140,9 @@ class _Walk:
             outer = usable[-1][1] if usable else (leaf.count,)
             divides = len(sizes) == 1 and all(size % sizes[0] == 0 for size in outer)
             listed = not usable and sum(sizes) == leaf.count
-            if not self._is_unit(narrower, level) or not (divides or listed):
+            if not self._is_unit(narrower, level):
+                continue  # what holds the leaf lies in one domain of it
+            if not (divides or listed):
                 break
             usable.append((narrower, sizes))
             level = narrower
@@ -163,12 +165,18 @@ def is_rigid(group: Group) -> bool:
 
 
 def _companies(branch: Branch, together: Sequence[Affinity]) -> list[tuple[int, list[Group]]]:
-    """Return the children of a branch as sets that belong together, each with its level; -1 for a child alone."""
+    """Return the children of a branch as sets that belong together, each with its level; -1 for a child alone.
+
+    Where groups may be absent, three are not one set: the one in the middle may not run.
+    """
+    pairs_only = branch.min_groups < len(branch.children)
     level = {child.path: -1 for child in branch.children}
     root = {child.path: child.path for child in branch.children}
     for one in together:
         if one.a in root and one.b in root:
             a, b = root[one.a], root[one.b]
+            if pairs_only and a != b and (level[a] >= 0 or level[b] >= 0):
+                continue
             # all of them share the wider of two domains; what more is asked is left out
             both = [x for x in (level[a], level[b], one.level) if x >= 0]
             root = {path: a if of == b else of for path, of in root.items()}

@@ -69,7 +69,8 @@ def solve(
         without the greedy portfolio; it chooses among the following by what the instance is), ``"configurations"``
         (all that a node can hold, listed), ``"ladder"`` (blocks of cards, where nothing else binds), ``"columns"``
         (what nodes hold, generated as needed), ``"pooled"`` (like nodes counted together), or the name of one greedy
-        rule. See ``docs/methods.md``.
+        rule. Where pending jobs say where their tasks may lie relative to one another, exact has methods of its own in
+        place of these four. See ``docs/methods.md``.
     time_limit : float, optional
         Seconds of wall clock, counted from this call. The search ends in time to name and check its answer, by an
         estimate; compiling the snapshot is not cut short. None sets no clock: the search then stops by its own limits
@@ -99,6 +100,8 @@ def solve(
     """
     began = time.monotonic()
     refuse_arguments(objectives, solver, time_limit, gap, seed)
+    # numpy's numbers are as good, and have no place in a plan
+    time_limit, gap, seed = None if time_limit is None else float(time_limit), float(gap), int(seed)
     ready = time_limit is None or time_limit >= COLD or worker.ready()
     if solver not in HEURISTICS and ready:
         worker.warm()

@@ -30,11 +30,11 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "source": "text",
         "licence": "text",
         "time": "identity",
-        "topology": "limits",
+        "topology": "limits, topology, affinity",
         # the cluster
         "nodes.name": "identity",
         "nodes.count": "identity",
-        "nodes.position": "limits",
+        "nodes.position": "limits, topology, affinity",
         "nodes.labels": "node_selector",
         "nodes.taints.key": "taints",
         "nodes.taints.value": "taints",
@@ -140,7 +140,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "policy.max_preemptions": None,
     }
 )
-"""Rule that honours a field, or None; ``"identity"`` for names and counts, ``"text"`` for what people read."""
+"""Rules that honour a field, or None; ``"identity"`` for names and counts, ``"text"`` for what people read."""
 
 ONLY: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -201,7 +201,7 @@ def _refuse_names(without: Iterable[str]) -> None:
     problems = []
     for path in without:
         if path in RULES and path not in possible:
-            what = f"the rule {show(RULES[path])} honours {path}, so leaving it out would change the problem"
+            what = f"{path} is honoured ({RULES[path]}), so leaving it out would change the problem"
             problems.append(Problem("without", what, "name fields that no rule honours"))
         elif path not in possible:
             what = f"there is no field {show(path)} that no rule honours"

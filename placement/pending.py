@@ -23,6 +23,14 @@ BESIDE: Reason = (
     "no_room",
     "every task fits on a node without work, but not all it needs beside the other work of this plan",
 )
+LYING: Reason = (
+    "no_room",
+    "every task fits on a node without work, but not all it needs, lying as it must, beside the other work",
+)
+LYING_PARTLY: Reason = (
+    "no_room",
+    "runs with fewer tasks than it wants: there is no room for more, lying as they must, beside the other work",
+)
 
 
 @collector_paused()
@@ -37,7 +45,8 @@ def pending(instance: Instance, assignment: Assignment) -> list[Pending]:
     number = instance.job_class[jobs]
     some = placed[jobs].tolist()
     why = _reasons(instance, np.unique(number[placed[jobs] == 0]).tolist())
-    reasons = [PARTLY if tasks else why[kind] for tasks, kind in zip(some, number.tolist(), strict=True)]
+    partly = [LYING_PARTLY if job_class.tied else PARTLY for job_class in instance.job_classes]
+    reasons = [partly[kind] if tasks else why[kind] for tasks, kind in zip(some, number.tolist(), strict=True)]
     rows = zip(job_names(instance, jobs), some, wanted[jobs].tolist(), reasons, strict=True)
     return [
         Pending(job=name, placed=tasks, wanted=all_tasks, reason=reason, detail=detail)
@@ -51,5 +60,6 @@ def _reasons(instance: Instance, classes: list[int]) -> dict[int, Reason]:
     why: dict[int, Reason] = {}
     for number in classes:
         never = empty.never(number)
-        why[number] = BESIDE if never is None else ("never", never)
+        beside = LYING if instance.job_classes[number].tied else BESIDE
+        why[number] = beside if never is None else ("never", never)
     return why

@@ -158,6 +158,7 @@ CLUSTER = [
     Bad("too many nodes", {"nodes[0].count": 10**6}, "nodes", "1000001 nodes in all"),
     Bad("position at no level", {"nodes[1].position": {"racks": "r2"}}, "nodes[1].position.racks", '"rack"?'),
     Bad("position in no domain", {"nodes[1].position.rack": ""}, "nodes[1].position.rack", "is empty"),
+    Bad("domain with a newline", {"nodes[1].position.rack": "r\n2"}, "nodes[1].position.rack", "cannot be printed"),
     Bad("label without a key", {"nodes[0].labels": {"": "x"}}, "nodes[0].labels", "empty key"),
     Bad("taint without a key", {"nodes[0].taints[0].key": ""}, "nodes[0].taints[0].key", "empty"),
     Bad("CPU is no quantity", {"nodes[0].cpu": "12 cores"}, "nodes[0].cpu", "Kubernetes quantity"),
@@ -197,6 +198,7 @@ CLUSTER = [
     Bad("level twice", {"topology": ["block", "rack", "rack"]}, "topology[2]", "listed twice"),
     Bad("reserved level", {"topology[2]": "node"}, "topology[2]", "a level of every snapshot"),
     Bad("level without a name", {"topology[2]": ""}, "topology[2]", "empty"),
+    Bad("too many levels", {"topology": ["block", "rack", *"abcdefghijklmno"]}, "topology", "17 levels"),
     Bad(
         "domain in two",
         {"nodes[1].position": {"block": "b2", "rack": "r1"}},

@@ -66,7 +66,9 @@ def _members(groups: list[Copy], path: str = "") -> Iterator[tuple[str, list[Cop
 def is_tied(job: Job) -> bool:
     """Return whether it matters where the tasks of a job lie relative to one another."""
     members = _members(written_out(job))
-    return bool(job.affinity) or any(copy.group.topology for _, groups in members for copy in groups)
+    return bool(job.affinity) or any(
+        copy.group.topology not in (None, Topology()) for _, groups in members for copy in groups
+    )
 
 
 def may_run(job: Job, groups: list[Copy], placed: Placed, topology: tuple[str, ...]) -> bool:
@@ -134,8 +136,9 @@ def _lies_right(copy: Copy, topology: Topology, placed: Placed, levels: tuple[st
         if len(part.sizes) == 1 and topology.balanced and levels.index(part.level) >= levels.index(topology.balanced):
             uneven.append(part.sizes[0])
     if topology.balanced:
-        counts = Counter(d for d in _domains(names, placed, topology.balanced) if d is not None).values()
-        if counts and max(counts) - min(counts) > max(uneven):
+        domains = _domains(names, placed, topology.balanced)
+        counts = Counter(domains).values()
+        if None in domains or (counts and max(counts) - min(counts) > max(uneven)):
             return False
     return all(
         _thin(spread.max_per_domain, spread.min_domains, names, placed, spread.level) for spread in topology.spread

@@ -199,12 +199,24 @@ def test_tasks_of_nested_groups_are_numbered_member_by_member() -> None:
         ("a-0 a-0 a-0 b-0 c", False),  # 3, 1, 1: 3 - 1 = 2
         ("a-0 a-0 a-0 a-0 a-0", True),  # 5: one domain is as even as can be
         ("a-0 a-0 a-0 a-0 c", False),  # 4, 1
-        ("a-0 d d d c", True),  # 1, 1, and what is in no rack does not count
     ],
 )
 def test_balance(nodes: str, even: bool) -> None:
     found = broken(snapshot_of(tied(5, balanced="rack")), {"w": nodes})
     assert [line.endswith("; numbers may differ by 1 at most") for line in found] == [] if even else [True]
+
+
+def test_balance_over_no_domain() -> None:
+    # d is in no rack, so nobody knows what its tasks count for
+    said_of = "jobs[0].groups[0].topology.balanced: job j: group w lies at level rack in"
+    assert broken(snapshot_of(tied(5, balanced="rack")), {"w": "a-0 d d d c"}) == [
+        f"{said_of} r0 (1 task), no rack (3 tasks), r2 (1 task); every task must lie in a domain"
+    ]
+    assert broken(snapshot_of(tied(5, balanced="rack")), {"w": "a-0 a-0 a-0 c d"}) == [
+        f"{said_of} r0 (3 tasks), r2 (1 task), no rack (1 task); "
+        "numbers may differ by 1 at most, and every task must lie in a domain"
+    ]
+    assert len(broken(snapshot_of(tied(2, balanced="rack")), {"w": "d d"})) == 1
 
 
 def test_balance_counts_in_slices() -> None:
@@ -333,6 +345,7 @@ def test_locality_of_copies() -> None:
 
 
 def test_no_locality_without_ties() -> None:
+    assert locality(snapshot_of(tied(1)), tasks_of(rows_of({"w": "a-0"}))) is None  # a topology that says nothing
     assert locality(snapshot_of(*FLAT), tasks_of(rows_of({"v": "a-0"}))) is None
     assert locality(snapshot_of(tied(2, required="rack")), tasks_of([])) is None
 

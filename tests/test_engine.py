@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import brute
+import numpy as np
 import pytest
 import strategies
 from hypothesis import given, settings
@@ -211,3 +212,12 @@ def test_nothing_to_do() -> None:
 def test_solver_names() -> None:
     assert set(SOLVERS) == {*HEURISTICS, *METHODS}
     assert all(solver.name == name for name, solver in SOLVERS.items())
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    snapshot = pl.load(pl.instances.path("fragmentation-two-nodes"))
+    plan = pl.solve(snapshot, time_limit=np.float64(20), gap=np.int64(0), seed=np.int64(3))  # type: ignore[arg-type]
+    assert (plan.provenance.time_limit, plan.provenance.gap, plan.provenance.seed) == (20.0, 0.0, 3)
+    assert type(plan.provenance.seed) is int
+    with pytest.raises(UsageError):
+        pl.solve(snapshot, seed=np.bool_(True))  # type: ignore[arg-type]

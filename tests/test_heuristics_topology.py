@@ -6,63 +6,13 @@ from collections import Counter
 
 import pytest
 from msgspec.structs import replace
+from tied_cases import CARD, CPU, one, rack, racks, solve
 
 from placement.compile import compile as compile_snapshot
-from placement.heuristics import BY_NAME, HEURISTICS, PORTFOLIO
+from placement.heuristics import HEURISTICS
 from placement.instance import Assignment
-from placement.snapshot import (
-    Affinity,
-    Gpu,
-    Job,
-    Node,
-    Running,
-    RunningTask,
-    Slice,
-    Snapshot,
-    Spread,
-    Task,
-    TaskGroup,
-    Topology,
-)
+from placement.snapshot import Affinity, Gpu, Job, Node, Slice, Snapshot, Spread, Task, TaskGroup, Topology
 from placement.solver import Limits, Stop
-
-CARD = Task(gpus=1)
-CPU = Task(cpu=1)
-
-
-def rack(name: str, *cards: int, zone: str = "z", cpu: float | None = None) -> list[Node]:
-    """Return a node for each number of cards, called ``rack-0``, ``rack-1``, …."""
-    return [
-        Node(
-            name=f"{name}-{i}",
-            position={"zone": zone, "rack": name},
-            cpu=cpu,
-            gpus=(Gpu(model="A", count=n),) if n else (),
-        )
-        for i, n in enumerate(cards)
-    ]
-
-
-def solve(nodes: list[Node], *jobs: Job, rule: str = "first-fit") -> list[dict[str, list[str]]]:
-    """Return the nodes of each group's placed tasks by their numbers, for each job."""
-    snapshot = Snapshot(topology=("zone", "rack"), nodes=tuple(nodes), jobs=jobs)
-    instance = compile_snapshot(snapshot)
-    found: Assignment = HEURISTICS[rule].solve(instance, objectives=(), limits=Limits()).assignment
-    places: list[dict[str, list[str]]] = [{} for _ in jobs]
-    for row in range(len(found)):
-        job = int(found.job[row])
-        leaf = instance.job_classes[instance.job_class[job]].leaves[int(found.leaf[row])]
-        places[job].setdefault(leaf.path, []).append(instance.node_name(int(found.node[row])))
-    return places
-
-
-def racks(places: list[str]) -> list[str]:
-    return [name.split("-")[0] for name in places]
-
-
-def one(group: TaskGroup, *more: TaskGroup, affinity: tuple[Affinity, ...] = ()) -> Job:
-    return Job(name="j", groups=(group, *more), affinity=affinity)
-
 
 # --- required and preferred -----------------------------------------------------------------------------------
 
@@ -118,6 +68,32 @@ def test_growth_stays_in_the_domain() -> None:
     # two of five must run: rack a (3 cards) is the tighter of both, and a third task fits there
     tied = TaskGroup(name="w", count=5, min_count=2, task=CARD, topology=Topology(required="rack"))
     assert solve([*rack("b", 4), *rack("a", 3)], one(tied)) == [{"w": ["a-0"] * 3}]
+
+
+def test_growth_goes_beyond_what_is_preferred_but_not_beyond_what_is_required() -> None:
+    # two of eight must run and prefer a rack: the other six fill its 4 cards and the 4 of the next rack
+    wish = TaskGroup(name="w", count=8, min_count=2, task=CARD, topology=Topology(preferred="rack"))
+    assert solve([*rack("a", 4), *rack("b", 4)], one(wish)) == [{"w": ["a-0"] * 4 + ["b-0"] * 4}]
+    # with the zone required rack c is out of reach
+    both = replace(wish, topology=Topology(preferred="rack", required="zone"))
+    nodes = [*rack("a", 2), *rack("c", 9, zone="y"), *rack("b", 2)]
+    assert solve(nodes, one(both)) == [{"w": ["a-0"] * 2 + ["b-0"] * 2}]
+    # and slices stay whole: one in each rack, where a third card is left over
+    topology = Topology(preferred="rack", slices=(Slice(level="rack", sizes=(2,)),))
+    assert solve([*rack("a", 3), *rack("b", 3)], one(replace(wish, topology=topology))) == [
+        {"w": ["a-0"] * 2 + ["b-0"] * 2}
+    ]
+
+
+def test_members_and_their_tasks_grow_beyond_what_is_preferred() -> None:
+    nodes = [*rack("a", 2), *rack("b", 2)]
+    # four members of one task, of which one must run
+    member = (TaskGroup(name="w", task=CARD),)
+    wish = TaskGroup(name="g", count=4, min_count=1, groups=member, topology=Topology(preferred="rack"))
+    assert solve(nodes, one(wish)) == [{"g/w": ["a-0"] * 2 + ["b-0"] * 2}]
+    # one member of three tasks, of which one must run
+    few = replace(wish, count=1, groups=(TaskGroup(name="w", count=3, min_count=1, task=CARD),))
+    assert solve(nodes, one(few)) == [{"g/w": ["a-0"] * 2 + ["b-0"]}]
 
 
 def test_a_start_is_kept_as_it_is() -> None:
@@ -207,7 +183,7 @@ def test_balance_in_units_of_slices() -> None:
     topology = Topology(balanced="rack", slices=(Slice(level="node", sizes=(2,)),))
     tied = TaskGroup(name="w", count=10, task=CARD, topology=topology)
     (places,) = solve([*rack("a", 4, 2), *rack("b", 7)], one(tied))
-    assert racks(places["w"]) == ["a"] * 6 + ["b"] * 4 or racks(places["w"]) == ["b"] * 6 + ["a"] * 4
+    assert racks(places["w"]) == ["b"] * 4 + ["a"] * 6
 
 
 def test_balance_of_members() -> None:
@@ -219,10 +195,28 @@ def test_balance_of_members() -> None:
     assert Counter(racks(places["g/w"])) == {"a": 4, "b": 4}
 
 
-def test_a_balanced_group_takes_the_count_or_the_minimum() -> None:
-    # 6 tasks do not split evenly over 4 + 1 cards, the 3 that must run go to the first rack
-    tied = TaskGroup(name="w", count=6, min_count=3, task=CARD, topology=Topology(balanced="rack"))
-    assert solve([*rack("a", 4), *rack("b", 1)], one(tied)) == [{"w": ["a-0"] * 3}]
+def test_a_balanced_group_takes_as_many_as_lie_evenly() -> None:
+    # Two racks of 3 cards hold 3 + 3 of 8 tasks. Of racks with 4 and 1 the first holds 4 by itself, both 1 + 2 at most.
+    tied = TaskGroup(name="w", count=8, min_count=2, task=CARD, topology=Topology(balanced="rack"))
+    (places,) = solve([*rack("a", 3), *rack("b", 3)], one(tied))
+    assert Counter(racks(places["w"])) == {"a": 3, "b": 3}
+    assert solve([*rack("a", 4), *rack("b", 1)], one(tied)) == [{"w": ["a-0"] * 4}]
+
+
+def test_a_balanced_group_takes_as_many_slices_as_lie_evenly() -> None:
+    # slices of 2 on nodes: two in rack a and one in rack b differ by one slice
+    topology = Topology(balanced="rack", slices=(Slice(level="node", sizes=(2,)),))
+    tied = TaskGroup(name="w", count=8, min_count=2, task=CARD, topology=topology)
+    (places,) = solve([*rack("a", 2, 2), *rack("b", 3)], one(tied))
+    assert Counter(racks(places["w"])) == {"a": 4, "b": 2}
+
+
+def test_a_balanced_group_takes_as_many_members_as_lie_evenly() -> None:
+    # Members of 2 tasks: racks of 6 and 4 cards hold 3 and 2, which differ by 2 tasks; 2 and 2 do not.
+    member = (TaskGroup(name="w", count=2, task=CARD),)
+    tied = TaskGroup(name="g", count=8, min_count=1, groups=member, topology=Topology(balanced="rack"))
+    (places,) = solve([*rack("a", 6), *rack("b", 4)], one(tied))
+    assert Counter(racks(places["g/w"])) == {"a": 4, "b": 4}
 
 
 def test_spread_by_most_in_a_domain() -> None:
@@ -275,102 +269,3 @@ def test_groups_apart_share_none(rule: str) -> None:
     a, b = set(racks(places["a"])), set(racks(places["b"]))
     assert len(places["a"]) == len(places["b"]) == 2
     assert not a & b
-
-
-# --- rules of other schedulers --------------------------------------------------------------------------------
-
-
-def test_kueue_takes_the_domain_with_least_room_that_fits() -> None:
-    # Room for tasks of 2 cards: a 3, b 2 (of 5 cards), c 2 (of 4 cards). Two tasks fit in b and in c alike, and b is
-    # first; by idle cards it would be c.
-    tied = TaskGroup(name="w", count=2, task=Task(gpus=2), topology=Topology(required="rack"))
-    nodes = [*rack("a", 6), *rack("b", 5), *rack("c", 4)]
-    assert solve(nodes, one(tied), rule="kueue-tas-best-fit") == [{"w": ["b-0", "b-0"]}]
-    assert solve(nodes, one(tied)) == [{"w": ["c-0", "c-0"]}]
-
-
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        # 3 + 3 + 1: two with most room, and of what holds the last one the node with least room
-        ("kueue-tas-best-fit", {"n-0": 3, "n-1": 3, "n-3": 1}),
-        # 1 + 2 + 3 + 1: those with least room first
-        ("kueue-tas-least-free", {"n-3": 1, "n-2": 2, "n-0": 3, "n-1": 1}),
-    ],
-)
-def test_kueue_deals_out_to_nodes(rule: str, expected: dict[str, int]) -> None:
-    # the example of Kueue's KEP-2724: nodes with room for 3, 3, 2 and 1, and 7 tasks that must share a rack
-    tied = TaskGroup(name="w", count=7, task=CARD, topology=Topology(required="rack"))
-    (places,) = solve(rack("n", 3, 3, 2, 1), one(tied), rule=rule)
-    assert Counter(places["w"]) == expected
-
-
-def test_kueue_deals_out_level_by_level() -> None:
-    # 5 tasks prefer a rack. None holds 5, zone z holds 4 + 3 and zone y 4 + 4: z has less room. In it rack b (4) has
-    # most room, and rack a holds the last one. In b the node of 3 is filled before that of 1.
-    wish = TaskGroup(name="w", count=5, task=CARD, topology=Topology(preferred="rack"))
-    nodes = [*rack("a", 3), *rack("b", 1, 3), *rack("c", 4, zone="y"), *rack("d", 4, zone="y")]
-    (places,) = solve(nodes, one(wish), rule="kueue-tas-best-fit")
-    assert Counter(places["w"]) == {"b-1": 3, "b-0": 1, "a-0": 1}
-
-
-def test_kueue_without_a_level_looks_at_nodes_alone() -> None:
-    # three tasks: of the nodes with 4, 3 and 2 cards one holds all with least room, whatever its rack
-    free = TaskGroup(name="w", count=3, task=CARD)
-    nodes = [*rack("a", 4), *rack("b", 3), *rack("c", 2)]
-    for rule in ("kueue-tas-best-fit", "kueue-tas-least-free"):
-        assert solve(nodes, one(free), rule=rule) == [{"w": ["b-0"] * 3}]
-    # and four tasks, where a is gone: most room first, or least room first
-    nodes = [*rack("b", 3), *rack("c", 2)]
-    free = TaskGroup(name="w", count=4, task=CARD)
-    assert solve(nodes, one(free), rule="kueue-tas-best-fit") == [{"w": ["b-0"] * 3 + ["c-0"]}]
-    assert solve(nodes, one(free), rule="kueue-tas-least-free") == [{"w": ["c-0"] * 2 + ["b-0"] * 2}]
-
-
-def test_kueue_fills_one_rack_with_slices_before_the_next() -> None:
-    # Five slices of 2 cards over racks that hold 3, 3 and 2 of them: a is filled, and the last two fit in c and in b,
-    # of which c has less room.
-    topology = Topology(required="zone", slices=(Slice(level="rack", sizes=(2,)),))
-    tied = TaskGroup(name="w", count=10, task=CARD, topology=topology)
-    (places,) = solve([*rack("a", 6), *rack("b", 6), *rack("c", 4)], one(tied), rule="kueue-tas-best-fit")
-    assert Counter(racks(places["w"])) == {"a": 6, "c": 4}
-
-
-def test_kube_scheduler_scores_by_what_is_allocated() -> None:
-    # The task asks for 2 of the CPUs and 1 card; memory is asked for by no task.
-    #   small: 4 CPU and 2 cards, nothing runs     (50 + 50) / 2 = 50 allocated with it, 50 free
-    #   large: 16 CPU and 8 cards, 4 and 1 in use  CPU 6 / 16 -> 37, cards 2 / 8 -> 25: 62 / 2 = 31, 62 + 75 -> 68 free
-    #   third: 12 CPU and 1 card                   CPU 2 / 12 -> 16, card 100: 58 allocated, 83 + 0 -> 41 free
-    def node(name: str, cpu: float, cards: int) -> Node:
-        return Node(name=name, cpu=cpu, gpus=(Gpu(model="A", count=cards),))
-
-    busy = Job(
-        name="busy",
-        groups=(TaskGroup(name="g", task=Task(gpus=1, cpu=4)),),
-        running=Running(tasks=(RunningTask(group="g", index=0, node="large", gpus=(0,)),)),
-    )
-    nodes = (node("small", 4, 2), node("large", 16, 8), node("third", 12, 1))
-    snapshot = Snapshot(nodes=nodes, jobs=(busy, one(TaskGroup(name="w", task=Task(gpus=1, cpu=2)))))
-    instance = compile_snapshot(snapshot)
-    for rule, expected in (("kube-most-allocated", "third"), ("kube-least-allocated", "large")):
-        found = HEURISTICS[rule].solve(instance, objectives=(), limits=Limits()).assignment
-        assert [instance.node_name(node) for node in found.node.tolist()] == [expected]
-
-
-def test_equal_free_amounts_of_different_nodes_score_apart() -> None:
-    # Both have 4 CPUs free. Of "full" 12 are in use: with the task 14 / 16 -> 87. Of "empty" none: 2 / 4 -> 50.
-    busy = Job(
-        name="busy",
-        groups=(TaskGroup(name="g", task=Task(cpu=12)),),
-        running=Running(tasks=(RunningTask(group="g", index=0, node="full"),)),
-    )
-    nodes = (Node(name="empty", cpu=4), Node(name="full", cpu=16))
-    instance = compile_snapshot(Snapshot(nodes=nodes, jobs=(busy, one(TaskGroup(name="w", task=Task(cpu=2))))))
-    for rule, expected in (("kube-most-allocated", "full"), ("kube-least-allocated", "empty")):
-        found = HEURISTICS[rule].solve(instance, objectives=(), limits=Limits()).assignment
-        assert [instance.node_name(node) for node in found.node.tolist()] == [expected]
-
-
-def test_rules_of_others_are_tried_by_name_alone() -> None:
-    assert set(BY_NAME) < set(HEURISTICS)
-    assert not set(BY_NAME) & set(PORTFOLIO)

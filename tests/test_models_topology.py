@@ -113,8 +113,8 @@ def test_balance_counts_the_domains_that_are_used() -> None:
     assert placed(cluster(4, 1), gang("j", 6, least=1, balanced="rack")) == 4
     slices = (Slice(level="rack", sizes=(2,)),)
     assert placed(cluster(4, 2), gang("j", 6, least=1, balanced="rack", slices=slices)) == 6
-    # what is in no rack is not counted
-    assert placed((*cluster(1), outside(5)), gang("j", 6, least=1, balanced="rack")) == 6
+    # what is in no rack cannot be counted, and takes none of its tasks
+    assert placed((*cluster(1), outside(5)), gang("j", 6, least=1, balanced="rack")) == 1
 
 
 def test_spread_has_a_most_and_a_fewest() -> None:
@@ -239,3 +239,11 @@ def test_values_of_whole_calls(seed: int) -> None:
         brute.close(phase.value, value)
         for phase, (_, _, value) in zip(plan.phases, best(snapshot, OBJECTIVES), strict=True)
     )
+
+
+def test_a_group_may_be_called_job() -> None:
+    # One card; the group needs both of its parts, each of one card: nothing runs.
+    children = tuple(TaskGroup(name=name, task=Task(gpus=1)) for name in "ab")
+    group = TaskGroup(name="job", groups=children, topology=Topology(required="rack"))
+    snapshot = Snapshot(topology=TOPOLOGY, nodes=(node("n", "r", 1),), jobs=(Job(name="j", groups=(group,)),))
+    assert proven(snapshot).phases[0].value == 0

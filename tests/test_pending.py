@@ -7,12 +7,25 @@ import pytest
 from check_cases import cards_of
 from strategies import random_tiny
 
+from placement.check import check
 from placement.compile import compile as compile_snapshot
+from placement.engine import solve
 from placement.instance import Assignment
-from placement.pending import pending
+from placement.pending import BESIDE, LYING, LYING_PARTLY, pending
 from placement.refusals import Refusals, cards_refusal
 from placement.rules import DIMENSIONS, NODE_FILTERS
-from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot import (
+    Gpu,
+    Job,
+    Node,
+    Running,
+    RunningTask,
+    Snapshot,
+    Spread,
+    Task,
+    TaskGroup,
+    Topology,
+)
 
 
 def reasons(snapshot: Snapshot, assignment: Assignment | None = None) -> dict[str, tuple[str, int, int]]:
@@ -89,6 +102,26 @@ def test_partly_running_jobs_are_listed_with_their_counts() -> None:
     snapshot = Snapshot(nodes=(NODE,), jobs=(elastic,))
     rows = [(0, 0, 0, 0, (0,)), (0, 0, 1, 0, (1,)), (1, 0, 0, 1, (0,)), (1, 0, 1, 1, (1,)), (1, 0, 2, 1, (2,))]
     assert reasons(snapshot, Assignment.of(rows)) == {"e-0": ("no_room", 2, 3)}
+
+
+def test_tied_jobs_have_details_of_their_own() -> None:
+    # an empty cluster of one node: both tasks fit, but not in two domains; at most one in a domain leaves one over
+    def tied(name: str, **spread: int) -> Job:
+        topology = Topology(spread=(Spread(level="node", **spread),))
+        return Job(name=name, groups=(TaskGroup(name="w", count=2, min_count=1, task=Task(gpus=1), topology=topology),))
+
+    node = Node(name="n", gpus=(Gpu(model="A", count=4),))
+    jobs = (tied("two", min_domains=2), tied("one-each", max_per_domain=1), job("free", Task(gpus=4), members=2))
+    snapshot = Snapshot(nodes=(node,), jobs=jobs)
+    found = pending(compile_snapshot(snapshot), Assignment.of([(1, 0, 0, 0, (0,))]))
+    assert [(entry.job, entry.reason, entry.placed, entry.detail) for entry in found] == [
+        ("two", "no_room", 0, LYING[1]),
+        ("one-each", "no_room", 1, LYING_PARTLY[1]),
+        ("free", "no_room", 0, BESIDE[1]),
+    ]
+    plan = solve(snapshot, solver="first-fit")
+    assert {entry.job: entry.detail for entry in plan.pending}["two"] == LYING[1]
+    assert check(snapshot, plan) == []
 
 
 def test_everything_placed_leaves_nothing_pending() -> None:

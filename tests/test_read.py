@@ -16,7 +16,22 @@ import pytest
 from bad_snapshots import BAD, GOOD, HEAD, Bad, edited
 
 from placement.errors import SnapshotError
-from placement.snapshot import Gpu, Job, Node, Policy, Requires, Running, RunningTask, Snapshot, Task, TaskGroup, strict
+from placement.snapshot import (
+    Gpu,
+    Job,
+    Node,
+    Policy,
+    Requires,
+    Running,
+    RunningTask,
+    Snapshot,
+    Spread,
+    Task,
+    TaskGroup,
+    Topology,
+    strict,
+)
+from placement.snapshot.events import JobArrived
 from placement.snapshot.read import digest, dumps, load, load_events, loads, verified
 from placement.snapshot.structure import records_in
 
@@ -295,6 +310,7 @@ def test_the_same_errors_as_from_a_file() -> None:
 ARRIVAL = {"type": "job_arrived", "time": 1, "job": {"name": "j", "groups": [{"name": "g", "task": {"gpus": 1}}]}}
 ENDED = {"type": "job_ended", "time": 2, "job": "j", "outcome": "failed"}
 FAILED = {"type": "node_failed", "time": 3, "node": "n"}
+ARRIVED = "events[0].job.groups[0].topology"
 
 
 def log(*events: object) -> io.BytesIO:
@@ -309,6 +325,20 @@ def test_events() -> None:
     )
 
 
+def arrival(**topology: object) -> dict[str, object]:
+    group = {"name": "g", "count": 2, "task": {"gpus": 1}, "topology": topology}
+    return ARRIVAL | {"job": {"name": "j", "groups": [group]}}
+
+
+def test_levels_in_events_are_those_of_another_file() -> None:
+    spread = [{"level": "node", "max_per_domain": 1}]
+    (event,) = load_events(log(arrival(required="rack", preferred="leaf", spread=spread))).events
+    assert isinstance(event, JobArrived)
+    assert event.job.groups[0].topology == Topology(
+        required="rack", preferred="leaf", spread=(Spread(level="node", max_per_domain=1),)
+    )
+
+
 @pytest.mark.parametrize(
     ("events", "path", "phrase"),
     [
@@ -320,6 +350,8 @@ def test_events() -> None:
         ([ENDED | {"outcome": "lost"}], "events[0].outcome", "expected one of"),
         ([ARRIVAL, ARRIVAL], "events[1].job.name", "arrived at events[0] already"),
         ([ARRIVAL | {"job": {"name": "j", "groups": []}}], "events[0].job.groups", "no task group"),
+        ([arrival(slices=[{"level": "", "sizes": [2]}])], f"{ARRIVED}.slices[0].level", "empty"),
+        ([arrival(spread=[{"level": "rack"}])], f"{ARRIVED}.spread[0]", "asks for nothing"),
         ([ARRIVAL | {"job": {**ARRIVAL["job"], "running": {"tasks": []}}}], "events[0].job.running", "arrives"),  # type: ignore[dict-item]
     ],
 )

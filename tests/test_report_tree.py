@@ -263,6 +263,8 @@ def test_it_is_shown_where_it_says_something(in_tmp: Path) -> None:
     assert not tells(replace(CLUSTER, topology=()))
     assert not tells(replace(CLUSTER, nodes=(replace(CLUSTER.nodes[0], count=NODES + 1),)))
     assert not tells(replace(CLUSTER, jobs=CLUSTER.jobs[:2]))
+    empty = Job(name="empty", groups=(TaskGroup(name="g", task=CARD, topology=Topology()),))
+    assert not tells(replace(CLUSTER, jobs=(empty,)))  # a topology that says nothing
     (in_tmp / "s.json").write_bytes(msgspec.json.encode(CLUSTER))
     printed = "\n".join(line.rstrip() for line in placement("solve", "s.json").stdout.splitlines())
     page = (Path(__file__).parent.parent / "docs" / "cli.md").read_text("utf-8")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from placement.snapshot import Affinity, Job, Node, Slice, Snapshot, Spread, Task, TaskGroup, Topology
+from placement.snapshot.report import Report
 from placement.snapshot.validate import judge
+from placement.snapshot.validate_topology import judge_domains
 
 LEVELS = ("site", "block", "rack")
 
@@ -21,7 +24,7 @@ def positions(*places: dict[str, str]) -> list[str]:
 
 def test_domains_lie_in_one_wider_domain() -> None:
     one = {"site": "s", "block": "a", "rack": "r1"}
-    assert positions(one, one, one | {"rack": "r2"}, {"block": "a"}, {"rack": "r1"}, {}) == []
+    assert positions(one, one, one | {"rack": "r2"}, {"site": "s", "block": "a"}, {"site": "s"}, {}) == []
     # r1 is in two blocks and so in two sites, which is said once; the nearest level comes first
     assert positions(one, one, {"site": "t", "block": "b", "rack": "r1"}, {"site": "t", "rack": "r1"}) == [
         'nodes[2].position.rack: rack "r1" lies in block "a" (nodes[0]) and in block "b" (nodes[2])'
@@ -30,6 +33,43 @@ def test_domains_lie_in_one_wider_domain() -> None:
     assert positions({"site": "s", "rack": "r1"}, {"site": "t", "rack": "r1"}) == [
         'nodes[1].position.rack: rack "r1" lies in site "s" (nodes[0]) and in site "t" (nodes[1])'
     ]
+
+
+def test_domains_lie_in_a_wider_domain_with_all_their_nodes() -> None:
+    inside = {"block": "b0", "rack": "r0"}
+    nodes = (Node(name="a", position={"rack": "r0"}), Node(name="b", position=inside))
+    assert [str(problem) for problem in judge(Snapshot(topology=LEVELS, nodes=nodes)).problems] == [
+        'nodes[1].position.rack: rack "r0" lies in no block (nodes[0]) and in block "b0" (nodes[1]); '
+        "a domain lies in one domain of each wider level, or in none, all of it: "
+        "correct the positions, or name the domains apart"
+    ]
+    # a domain that lies in none with all its nodes is fine, beside others that do
+    assert positions({"rack": "r0"}, {"rack": "r0"}, inside | {"rack": "r1"}, {"site": "s", "rack": "r2"}) == []
+    # b0 is in site s with one node alone; so are the racks in it, which is not said again
+    assert positions(inside, inside | {"site": "s"}, inside | {"rack": "r1"}) == [
+        'nodes[1].position.block: block "b0" lies in no site (nodes[0]) and in site "s" (nodes[1])'
+    ]
+    # the level between is left out, with all of r0; the one above it is not
+    assert positions({"site": "s", "rack": "r0"}, {"rack": "r0"}) == [
+        'nodes[1].position.rack: rack "r0" lies in site "s" (nodes[0]) and in no site (nodes[1])'
+    ]
+
+
+def test_domains_of_many_nodes_are_looked_at_fast() -> None:
+    # a rack for every two nodes; comparing every node with every other would take minutes
+    position = ({"site": "s", "block": f"b{i // 100}", "rack": f"r{i // 2}"} for i in range(100_000))
+    nodes = tuple(Node(name="n", position=where) for where in position)
+    began = time.perf_counter()
+    report = Report()
+    assert judge_domains(nodes, LEVELS, report) == {"site", "block", "rack"}
+    assert report.total == 0
+    assert time.perf_counter() - began < 5
+
+
+def test_levels_are_few() -> None:
+    levels = tuple(f"level-{i}" for i in range(17))
+    assert wrong(Snapshot(topology=levels[:16])) == []
+    assert wrong(Snapshot(topology=levels)) == ["topology: there are 17 levels, expected at most 16"]
 
 
 def test_equal_names_at_different_levels_are_different_domains() -> None:

@@ -23,7 +23,7 @@ from placement.check.exact import Bools, Ints, starts, sums
 from placement.check.kinds import Card, Gang, Leaf, NodeKind, Shape
 from placement.check.names import Names
 from placement.check.uses import Uses, running
-from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
+from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup, Topology
 
 
 class Facts:
@@ -237,8 +237,13 @@ def leaves_of(
         yield from leaves_of(group.groups, f"{path}/", copies * group.count)
 
 
+def states(group: TaskGroup) -> bool:
+    """Return whether a group says anything of where its tasks may lie."""
+    return group.topology is not None and group.topology != Topology()
+
+
 def _tied(groups: tuple[TaskGroup, ...]) -> bool:
-    return any(group.topology is not None or _tied(group.groups) for group in groups)
+    return any(states(group) or _tied(group.groups) for group in groups)
 
 
 _last: Facts | None = None

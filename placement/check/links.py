@@ -33,24 +33,32 @@ def judge(case: Case) -> Iterator[Violation]:
     nodes = case.facts.snapshot.nodes
     ends = np.searchsorted(rows.row, np.arange(len(rows) + 1)).tolist()
     devices = rows.device.tolist()
+    pairs: dict[int, dict[frozenset[int], int]] = {}
     known: dict[tuple[int, tuple[int, ...]], int | None] = {}
     for row, (number, spec) in enumerate(zip(rows.number.tolist(), rows.spec.tolist(), strict=True)):
         # nodes that were read share equal lists, so few of them are different objects
-        key = id(nodes[spec].links), tuple(devices[ends[row] : ends[row + 1]])
+        links = nodes[spec].links
+        key = id(links), tuple(devices[ends[row] : ends[row + 1]])
         if key not in known:
-            known[key] = _score(nodes[spec].links, key[1])
+            if key[0] not in pairs:
+                pairs[key[0]] = _pairs(links)
+            known[key] = _score(pairs[key[0]], key[1])
         if stated[number] != known[key]:
             where = f"the cards of {show(case.job_name(row))} on {show(case.node_name(row))} score {_said(known[key])}"
             yield Violation(RULE, f"tasks[{number}]", f"{where}, and the plan says {_said(stated[number])}")
 
 
-def _score(links: tuple[Link, ...], cards: tuple[int, ...]) -> int | None:
-    """Return what cards score as a set; None for fewer than two, and where the node lists no paths."""
-    if not links or len(cards) < 2:
-        return None
-    pairs = {
+def _pairs(links: tuple[Link, ...]) -> dict[frozenset[int], int]:
+    """Return what the pairs of cards score that a node lists."""
+    return {
         frozenset((link.a, link.b)): 100 * link.width if link.kind == "NVLINK" else _SCORES[link.kind] for link in links
     }
+
+
+def _score(pairs: dict[frozenset[int], int], cards: tuple[int, ...]) -> int | None:
+    """Return what cards score as a set; None for fewer than two, and where the node lists no paths."""
+    if not pairs or len(cards) < 2:
+        return None
     return sum(pairs.get(frozenset(pair), _SCORES["SYS"]) for pair in combinations(cards, 2))
 
 

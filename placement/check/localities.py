@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from placement.check.case import Case, Placed
-from placement.check.facts import facts_of
+from placement.check.facts import facts_of, states
 from placement.check.kinds import Gang
 from placement.check.objectives import place
 from placement.check.ties import Group, Tied, groups_of, scattered, tallies
@@ -70,7 +70,7 @@ def _named(gang: Gang) -> Iterator[Group]:
     """Yield the groups of a gang that state a topology or are named in an affinity."""
     named = {path for affinity in gang.job.affinity for path in (affinity.a, affinity.b)}
     for group in groups_of(gang):
-        if group.group.topology is not None or group.path in named:
+        if states(group.group) or group.path in named:
             yield group
 
 

@@ -66,10 +66,12 @@ def _walk(gang: Gang, groups: tuple[TaskGroup, ...], above: str, where: str, cop
         below = list(_walk(gang, group.groups, f"{path}/", place, copies * group.count))
         children = [child for child in below if child.path.count("/") == path.count("/") + 1]
         member = sum(child.tasks for child in children)
-        leaves, before, wanted = [], 0, {leaf.number: leaf.wanted for leaf in gang.leaves.values()}
+        leaves, before = [], 0
         for child in children:
             for leaf, steps in child.leaves:
-                leaves.append((leaf, ((wanted[leaf] // child.copies, member, before), *steps)))
+                # of the leaf in one copy of the child: as many members as the child has, and what is in each
+                inside = child.group.count * steps[0][0] if steps else child.tasks
+                leaves.append((leaf, ((inside, member, before), *steps)))
             before += child.tasks
         yield Group(path, place, group, copies, group.count * member, tuple(leaves))
         yield from below

@@ -3,8 +3,7 @@
 All of them lie in one domain of the ``required`` level, and those of a slice in one of the slice's. Over the domains
 that they use, ``balanced`` lets their numbers differ by one, or by one slice where the group is cut into slices that
 lie within such a domain; ``spread`` says how many tasks a domain may hold and how many domains are used at least.
-A node that is in no domain of a level can keep none of this, but for balance, which counts only domains.
-``preferred`` is a wish.
+A task on a node that is in no domain of the level keeps none of this. ``preferred`` is a wish.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.check.case import Case
-from placement.check.exact import Ints, numbered, starts
-from placement.check.facts import Facts
+from placement.check.exact import LARGEST, Bools, Ints, numbered, starts
+from placement.check.facts import Facts, states
 from placement.check.ties import Bond, Group, Tied, groups_of, scattered, tallies
 from placement.check.violation import Violation, integer, many
 from placement.snapshot import Slice, Spread, Topology
@@ -50,7 +49,7 @@ class _Stated:
 
 def judge(case: Case) -> Iterator[Violation]:
     """Yield every copy of a group that lies as its topology forbids, once for each thing it states."""
-    bonds = [bond(group) for gang in case.facts.tied for group in groups_of(gang) if group.group.topology is not None]
+    bonds = [bond(group) for gang in case.facts.tied for group in groups_of(gang) if states(group.group)]
     if not bonds:
         return
     topologies = [topology for one in bonds if (topology := one.sides[0].group.topology) is not None]
@@ -132,21 +131,49 @@ def _bounds(sizes: tuple[int, ...], number: int) -> tuple[int, int]:
 # --- numbers by domain ---------------------------------------------------------------------------------------
 
 
-def _balanced(stated: _Stated) -> Iterator[Violation]:
-    tied = stated.tied
-    for level in stated.levels:
-        some = stated.at(level, lambda topology: topology.balanced)
-        units, tasks = tallies(tied.unit[some], tied.domains(level)[some])
-        most = np.zeros(len(tied.first), dtype=np.int64)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Count:
+    """How the tasks of units are divided over domains; 0 and False for units of other groups.
+
+    Attributes
+    ----------
+    most, least, used : int arrays
+        Tasks in the domain that holds most and in the one that holds fewest, and how many domains are used.
+    outside : bool array
+        Whether a task is in none.
+    """
+
+    most: Ints
+    least: Ints
+    used: Ints
+    outside: Bools
+
+    @classmethod
+    def of(cls, tied: Tied, some: Ints, level: str) -> _Count:
+        """Return the count of some entries."""
+        number = len(tied.first)
+        unit, domain = tied.unit[some], tied.domains(level)[some]
+        units, tasks = tallies(unit, domain)
+        most = np.zeros(number, dtype=np.int64)
         np.maximum.at(most, units, tasks)
         least = most.copy()
         np.minimum.at(least, units, tasks)
+        outside = np.zeros(number, dtype=np.bool_)
+        outside[unit[domain < 0]] = True
+        return cls(most, least, np.bincount(units, minlength=number), outside)
+
+
+def _balanced(stated: _Stated) -> Iterator[Violation]:
+    tied = stated.tied
+    for level in stated.levels:
+        count = _Count.of(tied, stated.at(level, lambda topology: topology.balanced), level)
         inner = stated.levels[stated.levels.index(level) :]
         allowed = np.array([_uneven(topology, inner) for topology in stated.topologies], dtype=np.int64)
-        for unit in np.flatnonzero(most - least > allowed[tied.bond[tied.first]]).tolist():
+        uneven = count.most - count.least > allowed[tied.bond[tied.first]]
+        for unit in np.flatnonzero(uneven | count.outside).tolist():
             may = integer(int(allowed[stated.bond_of(unit)]))
-            what = f"lies at level {level} in {tied.places(tied.of(unit), level)}; numbers may differ by {may} at most"
-            yield stated.says(unit, "balanced", what)
+            due = [f"numbers may differ by {may} at most"] if uneven[unit] else []
+            yield stated.says(unit, "balanced", _lies(tied, unit, level, due, count))
 
 
 def _uneven(topology: Topology, inner: list[str]) -> int:
@@ -164,23 +191,22 @@ def _spread(stated: _Stated) -> Iterator[Violation]:
 
 def _spread_at(stated: _Stated, level: str, index: int, parts: list[Spread | None]) -> Iterator[Violation]:
     tied = stated.tied
-    some = tied.under([part is not None for part in parts])
-    domain = tied.domains(level)[some]
-    units, tasks = tallies(tied.unit[some], domain)
-    outside = set(tied.unit[some][domain < 0].tolist())
-    used = np.bincount(units, minlength=len(tied.first))
-    most = np.zeros(len(tied.first), dtype=np.int64)
-    np.maximum.at(most, units, tasks)
-    for unit in np.unique(tied.unit[some]).tolist():
-        part = parts[stated.bond_of(unit)]
-        assert part is not None
+    count = _Count.of(tied, tied.under([part is not None for part in parts]), level)
+    bounds = [(None, None) if part is None else (part.max_per_domain, part.min_domains) for part in parts]
+    most = np.array([LARGEST if bound is None else bound for bound, _ in bounds], dtype=np.int64)
+    fewest = np.array([bound or 0 for _, bound in bounds], dtype=np.int64)
+    bond = tied.bond[tied.first]
+    crowded, few = count.most > most[bond], count.used < fewest[bond]
+    for unit in np.flatnonzero(crowded | few | count.outside).tolist():
         due = []
-        if part.max_per_domain is not None and most[unit] > part.max_per_domain:
-            due.append(f"a domain may hold {many(part.max_per_domain, 'task')} at most")
-        if part.min_domains is not None and used[unit] < part.min_domains:
-            due.append(f"{many(part.min_domains, 'domain')} must be used at least")
-        if unit in outside:
-            due.append("every task must lie in a domain")
-        if due:
-            what = f"lies at level {level} in {tied.places(tied.of(unit), level)}; {', and '.join(due)}"
-            yield stated.says(unit, f"spread[{index}]", what)
+        if crowded[unit]:
+            due.append(f"a domain may hold {many(int(most[bond[unit]]), 'task')} at most")
+        if few[unit]:
+            due.append(f"{many(int(fewest[bond[unit]]), 'domain')} must be used at least")
+        yield stated.says(unit, f"spread[{index}]", _lies(tied, unit, level, due, count))
+
+
+def _lies(tied: Tied, unit: int, level: str, due: list[str], count: _Count) -> str:
+    """Return where a unit lies, and the rules that it breaks."""
+    rules = [*due, *(["every task must lie in a domain"] if count.outside[unit] else [])]
+    return f"lies at level {level} in {tied.places(tied.of(unit), level)}; {', and '.join(rules)}"

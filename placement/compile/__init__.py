@@ -54,7 +54,7 @@ def _compile(snapshot: Snapshot) -> Instance:
     limit_rows, place_of_spec, limits_of_place = limits(snapshot, node_spec, used, scale, total)
     left = free(kinds, cards, kinds.of_spec[node_spec[used.nodes]], used, scale, total)
     levels = levels_of(snapshot.topology)
-    tied = tied_places(snapshot.nodes, snapshot.jobs, work.gangs, snapshot.topology)
+    tied = tied_places(snapshot.nodes, *work.pending(snapshot.jobs), snapshot.topology)
     nodes = classify_nodes(
         snapshot.nodes, node_spec, kinds.of_spec, left, used, filters, place_of_spec, limits_of_place, tied
     )

@@ -63,6 +63,11 @@ class Work:
             self.amounts.append(amounts_of(task))
         return number
 
+    def pending(self, jobs: tuple[Job, ...]) -> tuple[list[Job], list[tuple[TaskGroup, ...]]]:
+        """Return the entries that wait, and their distinct gangs."""
+        waiting = [i for i, job in enumerate(jobs) if job.running is None]
+        return [jobs[i] for i in waiting], [self.gangs[g] for g in np.unique(self.of_job[waiting]).tolist()]
+
     def wanted(self) -> list[Wanted]:
         """Return how many there are of each task, over all jobs, running ones included."""
         jobs = np.zeros(len(self.gangs), dtype=np.int64)

@@ -8,9 +8,10 @@ that units do not say; the others are left out.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,12 +42,14 @@ class Derived:
         """Return an assignment of the derived instance as one of the original."""
         leaf, task = assignment.leaf.copy(), assignment.task.copy()
         job_class = self.instance.job_class[assignment.job]
-        for number in np.unique(job_class).tolist():
-            rows = np.flatnonzero(job_class == number)
-            for derived, (original, numbers) in enumerate(self.origin[number]):
-                mine = rows[assignment.leaf[rows] == derived]
-                leaf[mine] = original
-                task[mine] = numbers[assignment.task[mine]]
+        order = np.lexsort((assignment.leaf, job_class))
+        keys = np.stack([job_class[order], assignment.leaf[order]], axis=1)
+        edges = np.flatnonzero((np.diff(keys, axis=0, prepend=-1) != 0).any(axis=1)).tolist()
+        for begin, end in pairwise([*edges, len(order)]):
+            mine = order[begin:end]
+            original, numbers = self.origin[keys[begin, 0]][keys[begin, 1]]
+            leaf[mine] = original
+            task[mine] = numbers[assignment.task[mine]]
         order = np.lexsort((task, leaf, assignment.job))
         lengths = np.diff(assignment.offset)[order]
         offset = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
@@ -99,8 +102,9 @@ class _Build:
             job_class_of[one.jobs] = number
         rows = [shape for shape, _ in self.tied]
         admits = self.instance.admits_node[rows].reshape(len(rows), len(self.instance.classes))
+        first = np.array([c.nodes[0] for c in self.instance.classes], dtype=np.int64)
         for row, (_, (level, domain)) in enumerate(self.tied):
-            admits[row] &= self._classes_in(level, domain)
+            admits[row] &= self.instance.domains[level, first] == domain
         nowhere = len(self.shapes) - len(self.instance.shapes) - len(rows)
         never = np.zeros((nowhere, len(self.instance.classes)), dtype=np.bool_)
         cards = self.instance.admits_card
@@ -113,10 +117,6 @@ class _Build:
             job_classes=tuple(self.classes),
         )
         return Derived(instance, self.origin)
-
-    def _classes_in(self, level: int, domain: int) -> Ints:
-        first = np.array([c.nodes[0] for c in self.instance.classes], dtype=np.int64)
-        return np.asarray(self.instance.domains[level, first] == domain)
 
     def _add(self, job_class: JobClass, origin: list[tuple[int, Ints]]) -> None:
         self.classes.append(job_class)
@@ -140,8 +140,9 @@ class _Build:
             supply[number][above] += [domain] * int(self.times[option])
         for of_unit in supply.values():
             for domains in of_unit.values():
-                # taken from the end: wholly used domains first
-                domains.sort(key=lambda d, c=domains: (c.count(d), d))  # type: ignore[misc]
+                # taken from the end, so that most jobs lie in few domains
+                count = Counter(domains)
+                domains.sort(key=lambda d, count=count: (count[d], d))  # type: ignore[misc]
         return supply
 
     def _above(self, unit: Unit, domain: int) -> int:

@@ -2,8 +2,8 @@
 
 The pooled model with the rows of `placement.models.pooled_topology` bounds every target and says how many of the parts
 that one domain has to hold go to which domain. With that decided no ties are left (`placement.exact.derive`), and the
-other methods find the places. What is left over, and what units cannot say, is placed by a greedy rule around it. If
-parts could not be placed, the domains are chosen once more, with less room counted on where that was.
+other methods find the places. What is left over, and what units cannot say, is placed by a greedy rule around it. While
+the choice could still be a better one and there is time, it is made again from where it ended, and placed again.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ PAIRS = 30_000
 """Pools times shapes of the model, where domains allow for so few."""
 CHOOSE_SHARE, PLACE_SHARE = 0.35, 0.6
 """Shares of the time left for choosing domains, and for the places in them."""
+MOST_CELLS = 50_000_000
+"""Shapes times node classes of an instance to be placed; more take gigabytes."""
 CHOICE_GAP, CHOICE_NODES = 1e-3, 200
 """Relative gap and branch-and-bound nodes that are good enough for a choice of domains."""
 
@@ -67,7 +69,7 @@ class Tied:
         relaxed = Relaxed(ledger, state, parts, self.timing)
         relaxed.bound(0)
         found = options(relaxed.master.view)
-        if not ledger.done(0):
+        if not self._done():
             self._choose(relaxed, found)
         for focus in range(1, len(ledger.targets)):
             relaxed.bound(focus)
@@ -80,15 +82,21 @@ class Tied:
 
     def _choose(self, relaxed: Relaxed, found: Options | None) -> None:
         """Choose domains by whole counts and place what they say, again while the solver has more to say."""
-        none = Options([], *(np.zeros(0, dtype=np.int64),) * 3)
         counts: Counts | None = None
-        while not self.ledger.done(0) and self.ledger.limits.left > 0 and (counts is None or not counts.in_time):
+        while not self._done() and self.ledger.limits.left > 0 and (counts is None or not counts.in_time):
             counts = self._counts(relaxed, counts)
             if counts is None:
+                self._complete(self.best)
                 return
-            units = 0 if found is None else len(found.unit)
-            times = np.round(counts.x[len(counts.x) - units :]).astype(np.int64)
-            self._place(found or none, times, self._jobs(relaxed, counts.started))
+            if found is None:
+                # no tied job is carried over, for nobody says where it may lie
+                self._place(Options([], *(np.zeros(0, dtype=np.int64),) * 3), np.zeros(0, dtype=np.int64), {})
+                return
+            times = np.round(counts.x[len(counts.x) - len(found.unit) :]).astype(np.int64)
+            self._place(found, times, self._jobs(relaxed, counts.started))
+
+    def _done(self) -> bool:
+        return all(self.ledger.done(focus) for focus in range(len(self.ledger.targets)))
 
     def _counts(self, relaxed: Relaxed, start: Counts | None) -> Counts | None:
         ledger = self.ledger
@@ -103,7 +111,7 @@ class Tied:
             time_limit=ledger.share(CHOOSE_SHARE).left,
             start=start,
         )
-        ledger.note(counts.in_time if counts is not None else ledger.limits.left > 0)
+        ledger.note(counts is not None and counts.in_time)
         return counts
 
     def _jobs(self, relaxed: Relaxed, started: Ints) -> dict[int, int]:
@@ -122,6 +130,9 @@ class Tied:
         began = time.perf_counter()
         derived = derive(ledger.instance, found, times, jobs)
         self.timing.add("build", time.perf_counter() - began)
+        if len(derived.instance.shapes) * len(derived.instance.classes) > MOST_CELLS:
+            self._complete(self.best)
+            return
         limits = replace(ledger.share(PLACE_SHARE), gap=ledger.limits.gap / 2)
 
         def hear(progress: Progress) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from placement import units
 from placement.heuristics.nodes import Nodes
@@ -32,7 +35,7 @@ class Allocated(Rule):
         instance = nodes.instance
         sizes = _sizes(instance)
         self._columns = [
-            (instance.resources.index(name), *_scaled(amounts, instance, name))
+            _Amounts.of(amounts, instance, name)
             for name, amounts in (("cpu", [size[0] for size in sizes]), ("memory", [size[1] for size in sizes]))
             if name in instance.resources
         ]
@@ -54,8 +57,8 @@ class Allocated(Rule):
         state, task, kind = self.nodes.state, self.shapes[shape], self.nodes.marks[rows]
         total, counted = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
         parts = [
-            ((state.free[:, column][rows] - task.demand[column]) * unit + rest[kind], size[kind])
-            for column, unit, rest, size in self._columns
+            (one.scaled(state.free[:, one.column][rows] - task.demand[one.column], kind), one.size[kind])
+            for one in self._columns
         ]
         if task.gpus:
             parts.append((self.idle(rows).sum(axis=1) - self.asked_units(shape), self._cards[kind]))
@@ -83,11 +86,47 @@ def _sizes(instance: Instance) -> list[tuple[Fraction, Fraction, int]]:
     return list(dict.fromkeys(map(_size, instance.snapshot.nodes)))
 
 
-def _scaled(sizes: list[Fraction], instance: Instance, name: str) -> tuple[int, Ints, Ints]:
-    """Return a count of a resource, what of each size is no whole count, and the sizes, in a common small unit."""
-    unit = instance.resource_units[instance.resources.index(name)]
-    scale = math.lcm(unit.denominator, *(size.denominator for size in sizes))
-    coarse = max(1, math.ceil(max(sizes) * scale * MOST / LARGEST))
-    rest = [int((size - size // unit * unit) * scale) // coarse for size in sizes]
-    whole = [int(size * scale) // coarse for size in sizes]
-    return int(unit * scale) // coarse, np.array(rest, dtype=np.int64), np.array(whole, dtype=np.int64)
+@dataclass(frozen=True, slots=True)
+class _Amounts:
+    """Amounts of one resource in a common unit, so large that no product of the score is too large.
+
+    Attributes
+    ----------
+    column : int
+        Of the resource in what is free.
+    size : int array
+        What each size of node has in all.
+    rest : array
+        What of each size is no whole count, in parts of the unit.
+    count : int
+        What a count is in parts of the unit.
+    parts : int
+        Parts of the unit.
+    """
+
+    column: int
+    size: Ints
+    rest: npt.NDArray[Any]
+    count: int
+    parts: int
+
+    @classmethod
+    def of(cls, sizes: list[Fraction], instance: Instance, name: str) -> _Amounts:
+        """Return the amounts of a resource, given all sizes of nodes."""
+        column = instance.resources.index(name)
+        unit = instance.resource_units[column]
+        scale = math.lcm(unit.denominator, *(size.denominator for size in sizes))
+        parts = max(1, math.ceil(max(sizes) * scale * MOST / LARGEST))
+        whole = np.array([int(size * scale) // parts for size in sizes], dtype=np.int64)
+        rest = np.array([int(size % unit * scale) for size in sizes], dtype=np.int64 if parts == 1 else object)
+        return cls(column, whole, rest, int(unit * scale), parts)
+
+    def scaled(self, counts: Ints, kind: Ints) -> Ints:
+        """Return counts on nodes of some kinds in the common unit, rounded down."""
+        if self.parts == 1:
+            small: Ints = counts * self.count + self.rest[kind]
+            return small
+        # in parts they may be larger than an array holds, and a count may be less than the unit
+        exact = counts.astype(object) * self.count + self.rest[kind]
+        found: Ints = np.minimum(exact // self.parts, LARGEST).astype(np.int64)
+        return found

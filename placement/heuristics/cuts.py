@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from placement.gang import Leaf, leaves
+from placement.gang import Branch, leaves
 from placement.heuristics.domains import Need
 from placement.heuristics.numbering import Numbering, bounds
 
@@ -25,8 +24,7 @@ class Cut:
 
     def slice_of(self, leaf: int, copy: int, number: int) -> tuple[int, int]:
         """Return the scope and the number of the slice that a task is in."""
-        index = self.numbering.index(leaf, copy, number)
-        part = int(np.searchsorted(self.ends, index, side="right"))
+        part = bisect_right(self.ends, self.numbering.index(leaf, copy, number))
         return copy // self.numbering.copies[leaf], part
 
     def needed(self, part: int) -> list[Need]:
@@ -44,7 +42,7 @@ class Cut:
     def begun(self, member: int, tasks: int) -> tuple[tuple[int, int], bool]:
         """Return the slice that a member of so many tasks lies in, and whether it has a placed task."""
         scope, inside = divmod(member, self.numbering.size // tasks)
-        where = scope, int(np.searchsorted(self.ends, inside * tasks, side="right"))
+        where = scope, bisect_right(self.ends, inside * tasks)
         return where, bool(self.nodes.get(where))
 
 
@@ -57,23 +55,29 @@ class Cuts:
     """
 
     def __init__(self, numberings: Iterable[Numbering]) -> None:
-        self._cuts = [
-            Cut(numbering, level, bounds(sizes, numbering.size).tolist())
-            for numbering in numberings
-            if not isinstance(numbering.group, Leaf) and numbering.group.ties is not None
-            for level, sizes in numbering.group.ties.slices
-        ]
+        self._by_leaf: dict[int, list[Cut]] = {}
+        self._whole: dict[str, list[Cut]] = {}
+        for numbering in numberings:
+            group = numbering.group
+            if isinstance(group, Branch) and group.ties is not None:
+                for level, sizes in group.ties.slices:
+                    self._add_cut(Cut(numbering, level, bounds(sizes, numbering.size).tolist()), group)
+
+    def _add_cut(self, cut: Cut, group: Branch) -> None:
+        for leaf in cut.numbering.copies:
+            self._by_leaf.setdefault(leaf, []).append(cut)
+        tasks = cut.numbering.size // group.count
+        if all(end % tasks == 0 for end in cut.ends):
+            self._whole.setdefault(group.path, []).append(cut)
 
     def around(self, leaf: int, copy: int, number: int) -> Iterator[tuple[Cut, tuple[int, int]]]:
         """Yield each slice that a task is in, from wide to narrow in each group."""
-        for cut in self._cuts:
-            if leaf in cut.numbering.copies:
-                yield cut, cut.slice_of(leaf, copy, number)
+        for cut in self._by_leaf.get(leaf, ()):
+            yield cut, cut.slice_of(leaf, copy, number)
 
-    def whole_members(self, path: str, tasks: int) -> list[Cut]:
-        """Return the slices of a group that are made of whole members of so many tasks."""
-        cuts = [cut for cut in self._cuts if cut.numbering.group.path == path]
-        return [cut for cut in cuts if all(end % tasks == 0 for end in cut.ends)]
+    def whole_members(self, path: str) -> list[Cut]:
+        """Return the slices of a group that are made of whole members."""
+        return self._whole.get(path, [])
 
     def add(self, leaf: int, copy: int, number: int, node: int) -> None:
         """Count a task that was placed."""

@@ -24,26 +24,48 @@ class Candidates:
     numbers : int array
     room : int array
         How much of what is to be placed each could hold, at most: copies, slices or tasks.
-    idle : int array
-        Idle card units in each.
+    spare : int array
+        What decides between domains with equal room: idle card units in each, or, if the rule `descends`, how many
+        single tasks each could hold.
     """
 
     numbers: Ints
     room: Ints
-    idle: Ints
+    spare: Ints
+
+    def filled(self, order: Ints, wanted: int) -> list[tuple[int, int]]:
+        """Return positions, and how much goes to each if filled in an order; nothing if they hold too little."""
+        ends = np.cumsum(self.room[order])
+        used = int(np.searchsorted(ends, wanted)) + 1
+        if used > len(order):
+            return []
+        parts = np.minimum(self.room[order[:used]], wanted - ends[:used] + self.room[order[:used]])
+        return list(zip(order[:used].tolist(), parts.tolist(), strict=True))
+
+    def tightest(self, some: Ints, wanted: int) -> Ints:
+        """Return that position of some that holds all that is wanted with least room, and least spare; none if none."""
+        holding = some[self.room[some] >= wanted]
+        least = holding[self.room[holding] == self.room[holding].min(initial=FIRST)]
+        found: Ints = least[np.argsort(self.spare[least], kind="stable")][:1]
+        return found
 
 
-def lowest(score: Ints) -> Ints:
+def lowest(score: Ints, tie: Ints | None = None) -> Ints:
     """Return the positions of the `MOST_TRIES` lowest scores in rising order, of equal ones the first position first.
 
-    There may be as many domains as nodes, and sorting them all would take most of the time.
+    Before that a tie, if given, goes to the lower value. There may be as many domains as nodes, and sorting them all
+    would take most of the time.
     """
+    some: Ints = np.arange(len(score))
     if len(score) > MOST_TRIES:
         last = np.partition(score, MOST_TRIES - 1)[MOST_TRIES - 1]
-        below = np.flatnonzero(score < last)
-        some = np.concatenate([below, np.flatnonzero(score == last)[: MOST_TRIES - len(below)]])
-        return some[np.argsort(score[some], kind="stable")]
-    return np.argsort(score, kind="stable")
+        below, equal = np.flatnonzero(score < last), np.flatnonzero(score == last)
+        if tie is not None:
+            equal = equal[np.argsort(tie[equal], kind="stable")]
+        some = np.sort(np.concatenate([below, equal[: MOST_TRIES - len(below)]]))
+    by = (score[some],) if tie is None else (tie[some], score[some])
+    order: Ints = some[np.lexsort(by)]
+    return order
 
 
 class DomainOrder:
@@ -66,20 +88,21 @@ class DomainOrder:
             How much is left to be placed, of what `Candidates.room` counts; the rest goes to other domains.
         """
         held = np.minimum(among.room, wanted)
-        return lowest(among.idle - held * (among.idle.max(initial=0) + 1))
+        return lowest(among.spare - held * (among.spare.max(initial=0) + 1))
 
     def deal(self, among: Candidates, wanted: int, *, first: bool) -> Ints:
-        """Return positions among the candidates to deal tasks out to, if `descends`.
+        """Return positions in the order in which candidates are filled, if `descends`: those with least room first.
 
         Parameters
         ----------
         among : Candidates
         wanted : int
-            Tasks left.
+            How much is to be placed, of what `Candidates.room` counts.
         first : bool
             Whether it is the first choice of a group that may use the whole cluster, so that one domain may hold all.
         """
-        return self.order(among, wanted)
+        order: Ints = np.lexsort((among.spare, among.room))
+        return order
 
 
 BEST_FIT = DomainOrder()

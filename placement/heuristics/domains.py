@@ -11,7 +11,7 @@ from placement.heuristics.nodes import Nodes
 from placement.instance import Bools, Ints, Shape
 
 MOST_TABLES = 64
-"""Tables kept; the one made first is given up for another."""
+"""Tables kept; the one used least recently is given up for another."""
 IDLE = -1
 """Key of the table of idle card units; those from 0 on are shapes."""
 MOST_TASKS = 1 << 31
@@ -133,6 +133,12 @@ class Domains:
         order, first = self._members[level]
         return Region(self._nodes.count, order[first[domain] : first[domain + 1]], level=level)
 
+    def within(self, level: int, domains: list[int], region: Region) -> Region:
+        """Return the rows of a region that lie in one of some domains."""
+        chosen = np.zeros(self._counts[level] + 1, dtype=np.bool_)
+        chosen[domains] = True
+        return region.among(self.of_row[level], chosen)
+
     def without(self, level: int, shut: Iterable[int], region: Region, *, others: bool = False) -> Region:
         """Return the rows of a region that lie in no domain of some, and in one at all unless `others` may be, too."""
         chosen = np.ones(self._counts[level] + 1, dtype=np.bool_)
@@ -191,12 +197,12 @@ class Domains:
 
     def _table(self, key: int) -> _Table:
         """Return the table of a shape, or of idle card units, brought up to date."""
-        table = self._tables.get(key)
+        table = self._tables.pop(key, None)
         if table is None:
             if len(self._tables) >= MOST_TABLES:
                 del self._tables[next(iter(self._tables))]
             values = self._values(key, np.arange(self._nodes.count))
-            table = self._tables[key] = _Table(values, {}, len(self._touched))
+            table = _Table(values, {}, len(self._touched))
         elif table.seen < len(self._touched):
             rows = np.unique(np.array(self._touched[table.seen :], dtype=np.int64))
             values = self._values(key, rows)
@@ -204,6 +210,7 @@ class Domains:
                 np.add.at(sums, self.of_row[level][rows], values - table.values[rows])
             table.values[rows] = values
             table.seen = len(self._touched)
+        self._tables[key] = table  # those used last come last
         return table
 
     def _values(self, key: int, rows: Ints) -> Ints:

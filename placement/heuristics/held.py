@@ -35,7 +35,7 @@ def copy_held(numbering: Numbering, copy: int, domains: Ints, nodes: Nodes) -> b
         return False
     for level, sizes in ties.slices:
         part = np.searchsorted(bounds(sizes, numbering.size), index, side="right")
-        if not all(_one(domains[level, node[part == number]]) for number in np.unique(part)):
+        if not _one_each(part, domains[level, node]):
             return False
     return _balanced(ties, domains, node) and all(_spread(one, domains, node) for one in ties.spread)
 
@@ -53,6 +53,13 @@ def _tasks(numbering: Numbering, copy: int, nodes: Nodes) -> tuple[Ints, Ints]:
 
 def _one(domains: Ints) -> bool:
     return bool(domains[0] >= 0 and (domains == domains[0]).all())
+
+
+def _one_each(part: Ints, domains: Ints) -> bool:
+    """Return whether all that is in one part lies in one domain."""
+    order = np.argsort(part, kind="stable")
+    part, domains = part[order], domains[order]
+    return bool((domains >= 0).all() and ((domains[1:] == domains[:-1]) | (part[1:] != part[:-1])).all())
 
 
 def _balanced(ties: Ties, domains: Ints, node: Ints) -> bool:

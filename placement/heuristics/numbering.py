@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,14 @@ class Numbering:
 
 def bounds(sizes: Sequence[int], size: int) -> Ints:
     """Return the numbers at which slices of a copy of some size end; of one size as many as it takes."""
-    return np.cumsum(sizes if len(sizes) > 1 else [sizes[0]] * -(-size // sizes[0]))
+    return np.cumsum(sizes) if len(sizes) > 1 else np.arange(1, -(-size // sizes[0]) + 1) * sizes[0]
+
+
+def parts(ends: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield where each slice starts and ends that has some of the numbers from a start to an end."""
+    low = bisect_right(ends, start)
+    for number in range(low, min(bisect_left(ends, end) + 1, len(ends))):
+        yield ends[number - 1] if number else 0, ends[number]
 
 
 def _size(group: Group) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,11 +14,17 @@ from placement.heuristics.domains import Domains, Need, Region
 from placement.heuristics.gangs import Gang, Places, Spot
 from placement.heuristics.held import copy_held
 from placement.heuristics.numbering import Numbering
-from placement.heuristics.tallies import Sides, spreads
+from placement.heuristics.tallies import Sides, Tally, spreads
 from placement.instance import JobClass
 
+Choice = TypeVar("Choice")
+Counted = TypeVar("Counted")
+
 MOST_TRIES_OF_A_JOB = 512
-"""Tries that fail in one job, after which each group has one more."""
+"""Choices that may fail in one job, and as many more as it has copies of groups; then only the first of each is tried.
+
+So the search ends in time however deep choices lie within choices.
+"""
 
 
 class RegionGang(Gang):
@@ -38,10 +45,14 @@ class RegionGang(Gang):
         self._region = domains.everywhere
         self._nodes: dict[tuple[int, int], list[int]] = {}
         self._numberings = dict(_numberings(job_class.root))
-        self._spreads = spreads(self._numberings)
         self._cuts = Cuts(self._numberings.values())
         self._sides = [Sides.of(affinity, job_class) for affinity in job_class.affinity]
+        # by leaf, since each placed task asks: what counts it, what spreads it, and what it must lie apart from
+        self._spreads = _by_leaf((tally, tally) for tally in spreads(self._numberings))
+        self._apart = _by_leaf((t, one) for one in self._sides if not one.affinity.together for t in one.tallies)
+        self._sided = _by_leaf((tally, tally) for one in self._sides for tally in one.tallies)
         self._tries = 0
+        self._most_tries = MOST_TRIES_OF_A_JOB + sum(leaf.copies for leaf in job_class.leaves)
 
     # --- what is placed ------------------------------------------------------------------------------------------
 
@@ -68,7 +79,7 @@ class RegionGang(Gang):
         self._count(leaf, copy, spot, -1)
 
     def _count(self, leaf: int, copy: int, spot: Spot, tasks: int) -> None:
-        for tally in (*self._spreads, *(tally for sides in self._sides for tally in sides.tallies)):
+        for tally in (*self._spreads.get(leaf, ()), *self._sided.get(leaf, ())):
             tally.add(leaf, copy, int(self._domains.of_node[tally.level, spot[0]]), tasks)
 
     def _held(self) -> bool:
@@ -81,7 +92,25 @@ class RegionGang(Gang):
             for copy in range(_copies(numbering, whole))
         )
 
-    # --- where more may go ----------------------------------------------------------------------------------------
+    # --- choices ---------------------------------------------------------------------------------------------------
+
+    def _any(self, choices: Iterable[Choice], attempt: Callable[[Choice], bool]) -> bool:
+        """Return whether an attempt succeeds with one of some choices, the first of which is tried in any case."""
+        for choice in choices:
+            if attempt(choice):
+                return True
+            if self._spent():
+                return False
+        return False
+
+    def _spent(self) -> bool:
+        """Count a choice that failed; return whether there have been so many that no other one is to be tried."""
+        self._tries += 1
+        return self._tries > self._most_tries
+
+    def _any_in(self, regions: Iterable[Region], attempt: Callable[[], bool]) -> bool:
+        """Return whether an attempt succeeds within one of some regions."""
+        return self._any(regions, lambda region: self._in(region, attempt))
 
     def _in(self, region: Region, attempt: Callable[[], bool]) -> bool:
         """Return whether an attempt within a region succeeds; otherwise take it back."""
@@ -91,15 +120,21 @@ class RegionGang(Gang):
         finally:
             self._region = outside
 
+    # --- where more may go ----------------------------------------------------------------------------------------
+
     def _open(self, leaf: Leaf, copy: int, region: Region, tasks: int, level: int) -> Region:
         """Return what is open of a region to some tasks of a copy that are placed in one domain of a level."""
-        for tally in self._spreads:
-            if leaf.leaf in tally.copies and tally.level <= level:
+        for tally in self._spreads.get(leaf.leaf, ()):
+            if tally.level <= level:
                 shut = tally.shut(leaf.leaf, copy, tasks, decided=tally.level <= region.level)
                 region = self._domains.without(tally.level, shut, region)
-        for sides in self._sides:
-            if sides.affinity.level <= level and (shut := sides.shut(leaf.leaf, copy)):
-                region = self._domains.without(sides.affinity.level, shut - {-1}, region, others=True)
+        apart: dict[int, set[int]] = {}
+        for sides in self._apart.get(leaf.leaf, ()):
+            if sides.affinity.level <= level:
+                apart.setdefault(sides.affinity.level, {-1}).update(sides.shut(leaf.leaf, copy))
+        for wide, shut in apart.items():
+            if len(shut) > 1:
+                region = self._domains.without(wide, shut, region, others=True)
         return region
 
     def _in_slice(self, cut: Cut, scope: int, part: int, region: Region) -> Region:
@@ -132,14 +167,26 @@ class RegionGang(Gang):
             numbers, left, right = np.intersect1d(numbers, some, assume_unique=True, return_indices=True)
             room = np.minimum(room[left], tasks[right] // one.tasks)
         numbers, room = numbers[room >= least], room[room >= least]
-        return Candidates(numbers, room, self._domains.idle(level, numbers, outside))
+        spare = room
+        if not self._order.descends:
+            spare = self._domains.idle(level, numbers, outside)
+        elif len(needs) == 1 and needs[0].tasks > 1:
+            known, tasks = self._domains.room(level, Need(needs[0].shape, 1), outside)
+            spare = tasks[np.searchsorted(known, numbers)]
+        return Candidates(numbers, room, spare)
 
     def _tried(self, level: int, among: Candidates, order: list[int], outside: Region) -> Iterator[Region]:
         for position in order:
             yield self._domains.inside(level, int(among.numbers[position]), outside)
-            self._tries += 1
-            if self._tries > MOST_TRIES_OF_A_JOB:
-                return
+
+
+def _by_leaf(pairs: Iterable[tuple[Tally, Counted]]) -> dict[int, list[Counted]]:
+    """Return what belongs to each tally by the leaves that count there."""
+    found: dict[int, list[Counted]] = {}
+    for tally, what in pairs:
+        for leaf in tally.copies:
+            found.setdefault(leaf, []).append(what)
+    return found
 
 
 def _numberings(group: Group) -> Iterator[tuple[str, Numbering]]:

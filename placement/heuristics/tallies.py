@@ -34,12 +34,11 @@ class Tally:
         return self.counts.setdefault(scope, Counter())
 
     def add(self, leaf: int, copy: int, domain: int, tasks: int) -> None:
-        """Count tasks of a copy of a leaf, if the leaf counts here."""
-        if leaf in self.copies:
-            counts = self.in_scope(copy // self.copies[leaf])
-            counts[domain] += tasks
-            if not counts[domain]:
-                del counts[domain]
+        """Count tasks of a copy of a leaf that counts here."""
+        counts = self.in_scope(copy // self.copies[leaf])
+        counts[domain] += tasks
+        if not counts[domain]:
+            del counts[domain]
 
     def shut(self, leaf: int, copy: int, tasks: int, *, decided: bool) -> set[int]:
         """Return the domains that may not take so many more tasks of a copy of a leaf.

@@ -14,15 +14,15 @@ from functools import partial
 import numpy as np
 
 from placement.gang import Branch, Group, Leaf, Ties
+from placement.heuristics.balance import ends, even_splits
 from placement.heuristics.cuts import Cut
-from placement.heuristics.domain_order import MOST_TRIES, DomainOrder
+from placement.heuristics.domain_order import DomainOrder
 from placement.heuristics.domains import Domains, Need, Region
 from placement.heuristics.gangs import Places
 from placement.heuristics.held import copy_held, unit
 from placement.heuristics.needs import need, needs_of, needs_of_all, needs_of_member, tasks_to_start
-from placement.heuristics.numbering import bounds
+from placement.heuristics.numbering import bounds, parts
 from placement.heuristics.regions import RegionGang
-from placement.heuristics.tallies import Sides
 from placement.instance import JobClass
 
 
@@ -31,8 +31,21 @@ class TiedGang(RegionGang):
 
     def __init__(self, job_class: JobClass, places: Places, domains: Domains, order: DomainOrder) -> None:
         super().__init__(job_class, places, domains, order)
-        self._regions: dict[tuple[str, int], Region] = {}
+        self._homes: dict[tuple[str, int], tuple[int, int]] = {}
+        """Level of the domain in which a copy of a group was started, and a row of the domain."""
+        self._ends: dict[tuple[int, int], list[int]] = {}
         self._pins: dict[tuple[int, int], dict[str, Region]] = {}
+        """Regions in which groups are kept, for an affinity and a member of the group it is judged in."""
+        self._judged: dict[str, list[int]] = {}
+        """Affinities that are judged for each member of a group."""
+        self._named: dict[str, dict[int, int]] = {}
+        """Affinities that name a group, and how many copies of it a member has that each is judged for."""
+        for number, sides in enumerate(self._sides):
+            self._judged.setdefault(sides.parent.path, []).append(number)
+            for group, tally in zip(sides.groups, sides.tallies, strict=True):
+                leaf, copies = next(iter(tally.copies.items()))
+                one = self._numberings[group.path].copies[leaf]
+                self._named.setdefault(group.path, {})[number] = copies // one
 
     def start(self) -> bool:
         """Place what the job needs to run so that all ties hold, or nothing."""
@@ -50,37 +63,38 @@ class TiedGang(RegionGang):
     # --- a copy of a group ---------------------------------------------------------------------------------------
 
     def _start(self, group: Group, copy: int) -> bool:
-        numbering = self._numberings[group.path]
-
         def attempt() -> bool:
-            return self._inside(group, copy) and copy_held(numbering, copy, self._domains.of_node, self._nodes)
+            return self._inside(group, copy) and self._copy_held(group, copy)
 
-        for region in self._choices(group, self._pinned(group, copy)):
-            if self._in(region, attempt):
-                self._regions[group.path, copy] = region
-                return True
-        return False
+        def at(choice: tuple[int, Region]) -> bool:
+            level, region = choice
+            if not self._in(region, attempt):
+                return False
+            self._homes[group.path, copy] = level, int(region.rows[0]) if level else -1
+            return True
+
+        return self._any(self._choices(group, self._pinned(group, copy, self._region)), at)
+
+    def _copy_held(self, group: Group, copy: int) -> bool:
+        return copy_held(self._numberings[group.path], copy, self._domains.of_node, self._nodes)
 
     def _inside(self, group: Group, copy: int) -> bool:
         """Place what a copy of a group needs within the present region."""
         ties = group.ties or Ties()
+        least = tasks_to_start(group) if isinstance(group, Leaf) else group.minimum
         if ties.balanced >= 0:
-            # a balanced group does not grow, so it takes all that it can get at once
-            least = tasks_to_start(group) if isinstance(group, Leaf) else group.minimum
-            return any(self._balanced(group, ties, copy, members) for members in dict.fromkeys((group.count, least)))
+            return self._balanced(group, ties, copy, least)
         if isinstance(group, Leaf):
-            return self._fill(group, copy, tasks_to_start(group))
+            return self._fill(group, copy, least)
         return super()._start(group, copy)
 
-    def _choices(self, group: Group, outside: Region) -> Iterator[Region]:
-        """Yield the regions to try for a copy of a group, the best one first."""
+    def _choices(self, group: Group, outside: Region) -> Iterator[tuple[int, Region]]:
+        """Yield the regions to try for a copy of a group, the best one first, and the level of each."""
         ties = group.ties or Ties()
         required = max(ties.required, 0)
         for level in range(max(ties.preferred, required), required - 1, -1):
-            if level:
-                yield from self._holding(level, needs_of(group), outside)
-            else:
-                yield outside
+            regions = self._holding(level, needs_of(group), outside) if level else iter([outside])
+            yield from ((level, region) for region in regions)
 
     # --- slices --------------------------------------------------------------------------------------------------
 
@@ -92,39 +106,28 @@ class TiedGang(RegionGang):
     def _span(self, leaf: Leaf, copy: int, depth: int, span: tuple[int, int]) -> bool:
         """Place the tasks of some numbers, those of each slice from some depth on in one domain."""
         slices = _slices(leaf)
+        start, end = span
+        if self._order.descends and not depth and _can_be_dealt(slices, span):
+            dealt = self._all_or_nothing(partial(self._deal, leaf, copy, end - start))
+            if dealt or not slices:  # slices may still be placed one by one, since each looks at what the others shut
+                return dealt
         if depth == len(slices):
             if self._order.descends:
-                level = self._region.level + 1 if self._region.level else self._domains.levels - 1
-                return self._deal(leaf, copy, level, span[1] - span[0])
+                return self._deal_below(leaf, copy, self._region.level, end - start)
             return all(self._one(leaf, copy) for _ in range(*span))
-        sizes = slices[depth][1]
-        ends = bounds(sizes, leaf.count).tolist()
-        for first, last in zip([0, *ends], ends, strict=False):
-            part = max(span[0], first), min(span[1], last)
-            if part[0] < part[1]:
-                alike = max(1, (span[1] - part[0]) // (part[1] - part[0])) if len(sizes) == 1 else 1
-                regions = self._for_slice(leaf, copy, depth, (first, *part), alike)
-                if not any(self._in(region, partial(self._span, leaf, copy, depth + 1, part)) for region in regions):
-                    return False
+        for first, last in parts(self._ends_of(leaf, depth), start, end):
+            part = max(start, first), min(end, last)
+            alike = max(1, (end - part[0]) // (part[1] - part[0])) if len(slices[depth][1]) == 1 else 1
+            regions = self._for_slice(leaf, copy, depth, (first, *part), alike)
+            if not self._any_in(regions, partial(self._span, leaf, copy, depth + 1, part)):
+                return False
         return True
 
-    def _deal(self, leaf: Leaf, copy: int, level: int, tasks: int) -> bool:
-        """Place tasks in the domains of a level in the order of the rule, as many in each as there is room for."""
-        if level == self._domains.levels:
-            return all(self._one(leaf, copy) for _ in range(tasks))
-        first = not self._region.level
-        while tasks:
-            outside = self._open(leaf, copy, self._region, 1, level)
-            among = self._candidates(level, [Need(leaf.shape, 1)], outside)
-            if not len(among.numbers):
-                return False
-            best = int(self._order.deal(among, tasks, first=first)[0])
-            first, part = False, min(tasks, int(among.room[best]))
-            region = self._domains.inside(level, int(among.numbers[best]), outside)
-            if not self._in(region, partial(self._deal, leaf, copy, level + 1, part)):
-                return False
-            tasks -= part
-        return True
+    def _ends_of(self, leaf: Leaf, depth: int) -> list[int]:
+        """Return the numbers at which the slices of some depth end."""
+        if (leaf.leaf, depth) not in self._ends:
+            self._ends[leaf.leaf, depth] = bounds(_slices(leaf)[depth][1], leaf.count).tolist()
+        return self._ends[leaf.leaf, depth]
 
     def _for_slice(
         self, leaf: Leaf, copy: int, depth: int, numbers: tuple[int, int, int], alike: int
@@ -157,35 +160,85 @@ class TiedGang(RegionGang):
         if begun:  # and each of its tasks will be kept in its domain
             return self._in_slices(rest, group, member)
         regions = self._holding(cut.level, cut.needed(where[1]), self._region)
-        return any(self._in(region, partial(self._in_slices, rest, group, member)) for region in regions)
+        return self._any_in(regions, partial(self._in_slices, rest, group, member))
+
+    # --- dealing, for rules that descend ---------------------------------------------------------------------------
+
+    def _deal(self, leaf: Leaf, copy: int, tasks: int) -> bool:
+        """Deal whole slices, or single tasks, out to narrower and narrower domains in the order of the rule.
+
+        At each level all of them are dealt out anew, to the domains within any of those chosen before.
+        """
+        slices = _slices(leaf)
+        narrowest, size = (slices[0][0], slices[0][1][0]) if slices else (self._domains.levels - 1, 1)
+        level, region, wanted = self._region.level, self._region, tasks // size
+        dealt: list[tuple[int, int]] = []
+        for level in range(self._first_level(leaf), narrowest + 1):
+            if dealt:
+                region = self._domains.within(level - 1, [domain for domain, _ in dealt], region)
+            region = self._open(leaf, copy, region, size, level)
+            among = self._candidates(level, [need(leaf, size)], region)
+            filled = among.filled(self._order.deal(among, wanted, first=not (self._region.level or dealt)), wanted)
+            if not filled:
+                return False
+            dealt = [(int(among.numbers[position]), part * size) for position, part in filled]
+        if not dealt:
+            return self._deal_below(leaf, copy, level, tasks)
+        return self._dealt(leaf, copy, level, dealt, region)
+
+    def _first_level(self, leaf: Leaf) -> int:
+        """Return the widest level at which tasks are dealt out: the nodes' where the group asks for nothing."""
+        if self._region.level:
+            return self._region.level + 1
+        asks = leaf.ties is not None and (leaf.ties.preferred > 0 or leaf.ties.slices)
+        return 1 if asks else self._domains.levels - 1
+
+    def _deal_below(self, leaf: Leaf, copy: int, level: int, tasks: int) -> bool:
+        """Deal tasks out within the present region, a domain of a level, to narrower ones with least room first."""
+        level += 1
+        if level == self._domains.levels:
+            return all(self._one(leaf, copy) for _ in range(tasks))
+        region = self._open(leaf, copy, self._region, 1, level)
+        among = self._candidates(level, [Need(leaf.shape, 1)], region)
+        filled = among.filled(np.argsort(among.room, kind="stable"), tasks)
+        dealt = [(int(among.numbers[position]), part) for position, part in filled]
+        return bool(dealt) and self._dealt(leaf, copy, level, dealt, region)
+
+    def _dealt(self, leaf: Leaf, copy: int, level: int, dealt: Sequence[tuple[int, int]], region: Region) -> bool:
+        """Place in some domains of a level as many tasks as each was dealt."""
+        return all(
+            self._in(self._domains.inside(level, domain, region), partial(self._deal_below, leaf, copy, level, tasks))
+            for domain, tasks in dealt
+        )
 
     # --- balance -------------------------------------------------------------------------------------------------
 
-    def _balanced(self, group: Group, ties: Ties, copy: int, members: int) -> bool:
-        """Place members of a copy so that its domains have equal numbers of them, as nearly as may be."""
+    def _balanced(self, group: Group, ties: Ties, copy: int, least: int) -> bool:
+        """Place as many members of a copy as its domains can hold in equal numbers, as nearly as may be.
+
+        A balanced group does not grow, so it takes all that it can get at once.
+        """
         size = unit(ties) if isinstance(group, Leaf) else 1
-        units = -(-members // size)
         needs = [need(group, size)] if isinstance(group, Leaf) else needs_of_member(group)
         among = self._candidates(ties.balanced, needs, self._region)
         order = np.lexsort((among.numbers, -among.room))
-        room, numbers = among.room[order].tolist(), among.numbers[order].tolist()
+        numbers = among.numbers[order].tolist()
+        units = -(-group.count // size)
+        room = np.minimum(among.room[order], units) if needs else np.full(len(order), units)
         fewest = max([1, *(few for level, _, few in ties.spread if level == ties.balanced)])
-        tries = 0
-        for domains in range(fewest, min(units, len(numbers)) + 1):
-            share = [units // domains + (number < units % domains) for number in range(domains)]
-            if needs and any(wanted > has for wanted, has in zip(share, room, strict=False)):
-                continue
-            ends = [min(members, end * size) for end in np.cumsum(share).tolist()]
-            tries += 1
-            if self._all_or_nothing(partial(self._shares, group, copy, ties.balanced, numbers, ends)):
-                return True
-            if tries == MOST_TRIES:
-                break
-        return False
 
-    def _shares(self, group: Group, copy: int, level: int, numbers: Sequence[int], ends: Sequence[int]) -> bool:
+        def attempt(split: tuple[int, int]) -> bool:
+            members, some = split
+            # the last domains take most, so those with most room come last
+            where = numbers[some - 1 :: -1]
+            shares = partial(self._shares, group, copy, ties.balanced, where, ends(members, some, size))
+            return self._all_or_nothing(lambda: shares() and self._copy_held(group, copy))
+
+        return self._any(even_splits(room, group.count, least, size, fewest), attempt)
+
+    def _shares(self, group: Group, copy: int, level: int, numbers: Sequence[int], upto: Sequence[int]) -> bool:
         """Place members up to each of some numbers in a domain of its own."""
-        for domain, start, end in zip(numbers, [0, *ends], ends, strict=False):
+        for domain, start, end in zip(numbers, [0, *upto], upto, strict=False):
             region = self._domains.inside(level, domain, self._region)
             if not self._in(region, partial(self._members, group, copy, start, end)):
                 return False
@@ -200,25 +253,38 @@ class TiedGang(RegionGang):
     # --- affinity ------------------------------------------------------------------------------------------------
 
     def _start_member(self, group: Branch, member: int) -> bool:
-        here = [number for number, sides in enumerate(self._sides) if sides.parent is group]
-        return self._pin(here, group, member)
+        cuts, judged = self._cuts.whole_members(group.path), self._judged.get(group.path)
+        start = partial(self._in_slices, cuts, group, member)
+        if not judged:
+            return start()
+        return self._any(self._pinnings(judged, member), lambda _: self._all_or_nothing(start))
 
-    def _pin(self, affinities: Sequence[int], group: Branch, member: int) -> bool:
-        """Start a member with its groups kept in domains that hold both sides of some affinities."""
-        if not affinities:
-            cuts = self._cuts.whole_members(group.path, self._numberings[group.path].size // group.count)
-            return self._in_slices(cuts, group, member)
-        number, *rest = affinities
-        for pins in self._pin_choices(self._sides[number], member):
-            self._pins[number, member] = pins
-            if self._all_or_nothing(partial(self._pin, rest, group, member)):
-                return True
-        self._pins.pop((number, member), None)
-        return False
+    def _pinnings(self, judged: Sequence[int], member: int) -> Iterator[None]:
+        """Keep the groups of a member in domains that hold both sides of some affinities, one way after the other.
 
-    def _pin_choices(self, sides: Sides, member: int) -> Iterator[dict[str, Region]]:
+        There may be more affinities than calls can be nested.
+        """
+        for number in judged:
+            self._pins.pop((number, member), None)
+        open_choices: list[Iterator[dict[str, Region]]] = []
+        while True:
+            if len(open_choices) == len(judged):
+                yield
+            else:
+                open_choices.append(self._pin_choices(judged[len(open_choices)], member))
+            while (pins := next(open_choices[-1], None)) is None:
+                open_choices.pop()
+                self._pins.pop((judged[len(open_choices)], member), None)
+                if not open_choices or self._spent():
+                    return
+            self._pins[judged[len(open_choices) - 1], member] = pins
+
+    def _pin_choices(self, number: int, member: int) -> Iterator[dict[str, Region]]:
+        sides = self._sides[number]
         a, b = sides.groups
-        outside = self._meet(self._region, (a.path, b.path) if sides.affinity.together else (a.path,), member)
+        outside = self._region
+        for group in sides.groups if sides.affinity.together else (a,):
+            outside = self._pinned(group, member * self._named[group.path][number], outside)
         if sides.affinity.together:
             enough: list[tuple[Group, ...]] = [sides.groups]
             if sides.parent.min_groups < len(sides.parent.children):
@@ -232,49 +298,59 @@ class TiedGang(RegionGang):
         for region in self._holding(sides.affinity.level, needs_of(a), outside):
             yield {a.path: region}
 
-    def _meet(self, region: Region, paths: Sequence[str], member: int) -> Region:
-        """Return what lies within a region and within all that some groups of a member are kept in."""
-        for number in range(len(self._sides)):
-            pins = self._pins.get((number, member), {})
-            for path in paths:
-                region = region.meet(pins[path]) if path in pins else region
-        return region
-
-    def _pinned(self, group: Group, copy: int) -> Region:
-        """Return what of the present region a copy of a group is kept in."""
-        region = self._region
-        for number, sides in enumerate(self._sides):
-            for side, tally in zip(sides.groups, sides.tallies, strict=True):
-                if side is group:
-                    leaf = next(iter(tally.copies))
-                    member = copy * self._numberings[group.path].copies[leaf] // tally.copies[leaf]
-                    pins = self._pins.get((number, member), {})
-                    region = region.meet(pins[group.path]) if group.path in pins else region
+    def _pinned(self, group: Group, copy: int, region: Region) -> Region:
+        """Return what of a region a copy of a group is kept in."""
+        for number, copies in self._named.get(group.path, {}).items():
+            pins = self._pins.get((number, copy // copies))
+            if pins is not None and group.path in pins:
+                region = region.meet(pins[group.path])
         return region
 
     # --- growing -------------------------------------------------------------------------------------------------
 
     def _grow(self, group: Group, copy: int) -> None:
-        ties = group.ties or Ties()
-        if ties.balanced >= 0:
+        if group.ties is not None and group.ties.balanced >= 0:
             return
-        outside, self._region = self._region, self._regions[group.path, copy]
-        if isinstance(group, Leaf) and ties.slices:
-            self._grow_slices(group, copy)
-        else:
-            super()._grow(group, copy)
+        outside = self._region
+        for region in self._wider(group, copy):
+            self._region = region
+            if isinstance(group, Leaf) and self._placed[group.leaf][copy] == group.count:
+                break
+            if isinstance(group, Leaf) and _slices(group):
+                self._grow_slices(group, copy)
+            else:
+                super()._grow(group, copy)
         self._region = outside
+
+    def _wider(self, group: Group, copy: int) -> Iterator[Region]:
+        """Yield the region in which a copy was started, and the wider ones around it that it may use as well."""
+        outside = self._pinned(group, copy, self._region)
+        required = max(group.ties.required, 0) if group.ties is not None else 0
+        home, row = self._homes[group.path, copy]
+        for level in range(home, required - 1, -1):
+            domain = int(self._domains.of_row[level, row])
+            if not level:
+                yield outside
+            elif domain >= 0:
+                yield self._domains.inside(level, domain, outside)
 
     def _grow_slices(self, leaf: Leaf, copy: int) -> None:
         """Place whole slices as long as there is room, and what fits of one that is begun."""
-        ends = bounds(_slices(leaf)[0][1], leaf.count).tolist()
-        for first, last in zip([0, *ends], ends, strict=False):
-            placed = self._placed[leaf.leaf][copy]
-            if placed < last and not self._fill(leaf, copy, last - placed):
-                while placed > first and self._fill(leaf, copy, 1):
+        placed = self._placed[leaf.leaf]
+        for first, last in parts(self._ends_of(leaf, 0), placed[copy], leaf.count):
+            if not self._fill(leaf, copy, last - placed[copy]):
+                while first < placed[copy] < last and self._fill(leaf, copy, 1):
                     pass
                 return
 
 
 def _slices(leaf: Leaf) -> tuple[tuple[int, tuple[int, ...]], ...]:
     return leaf.ties.slices if leaf.ties is not None else ()
+
+
+def _can_be_dealt(slices: Sequence[tuple[int, tuple[int, ...]]], span: tuple[int, int]) -> bool:
+    """Return whether tasks of some numbers are whole slices of one size and level, or are not cut at all."""
+    if not slices:
+        return True
+    sizes = slices[0][1]
+    return len(slices) == len(sizes) == 1 and not span[0] % sizes[0] and not span[1] % sizes[0]

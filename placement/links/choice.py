@@ -23,6 +23,8 @@ from placement.links.scale import Tables, linked
 
 Rows = list[tuple[int, ...]]
 """Canonical card positions of each task on a node."""
+_Place = tuple[int, tuple[int, ...] | None, tuple[tuple[int, int, int], ...]]
+"""What nodes have in common that are solved alike: table of pairs, order of the cards, and what the cards are."""
 
 
 def by_links(instance: Instance, assignment: Assignment) -> Assignment:
@@ -70,7 +72,8 @@ class _Chooser:
     def cards(self, node: int, lengths: Ints, cards: Ints) -> Ints:
         """Return the cards that the tasks on a node get, given those they have, one task after the other."""
         pairs = self.tables.of(node)
-        place = (id(pairs), self.instance.node_cards.get(node), int(self.instance.node_class[node]))
+        alike = self.instance.classes[int(self.instance.node_class[node])].cards
+        place = (id(pairs), self.instance.node_cards.get(node), alike)
         key = (*place, lengths.tobytes(), cards.tobytes())
         if key not in self._known:
             ends = np.cumsum(lengths)[:-1]
@@ -80,9 +83,8 @@ class _Chooser:
             self._known[key] = np.array([card for row in moved for card in row], dtype=np.int64)
         return self._known[key]
 
-    def _moved(self, pairs: Ints, place: tuple[int, tuple[int, ...] | None, int], rows: Rows) -> Rows:
-        _, order, node_class = place
-        cards = self.instance.classes[node_class].cards
+    def _moved(self, pairs: Ints, place: _Place, rows: Rows) -> Rows:
+        _, order, cards = place
         near = pairs if order is None else pairs[np.ix_(order, order)]
         numbers = {card: number for number, card in enumerate(dict.fromkeys(cards))}
         group = np.array([numbers[card] for card in cards], dtype=np.int64)

@@ -71,12 +71,15 @@ class Tables:
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
         self._known: dict[tuple[tuple[Link, ...], int], Ints] = {}
+        self._of_entry: dict[int, Ints] = {}
 
     def of(self, node: int) -> Ints:
         """Return the table of a node."""
-        entry = self._instance.snapshot.nodes[self._instance.node_spec[node]]
-        cards = len(self._instance.classes[self._instance.node_class[node]].cards)
-        key = (entry.links, cards)
-        if key not in self._known:
-            self._known[key] = table(*key)
-        return self._known[key]
+        entry = int(self._instance.node_spec[node])
+        if entry not in self._of_entry:
+            links = self._instance.snapshot.nodes[entry].links
+            key = (links, len(self._instance.classes[self._instance.node_class[node]].cards))
+            if key not in self._known:
+                self._known[key] = table(*key)
+            self._of_entry[entry] = self._known[key]
+        return self._of_entry[entry]

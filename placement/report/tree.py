@@ -361,7 +361,7 @@ def _asked(topology: Topology) -> Iterator[str]:
 
 
 def _is_tied(job: Job) -> bool:
-    return bool(job.affinity) or any(group.topology is not None for group, _ in _groups(job.groups))
+    return bool(job.affinity) or any(group.topology not in (None, Topology()) for group, _ in _groups(job.groups))
 
 
 def _groups(groups: Sequence[TaskGroup], above: str = "") -> Iterator[tuple[TaskGroup, str]]:

@@ -14,6 +14,8 @@ MOST_NODES = 10**6
 MOST_TASKS = 10**7
 MOST_CARDS = 256
 """Cards in one node."""
+MOST_LEVELS = 16
+"""Levels of domains that a snapshot names."""
 MOST_WORTH = 10**12
 """Weight of a task or value of a job."""
 MOST_PRIORITY = 2**31 - 1
@@ -119,9 +121,16 @@ def distinct(end: str, values: Sequence[object], kind: str) -> Iterator[Found]:
             seen.add(value)
 
 
-def level(end: str, text: str, known: Collection[str], *, optional: bool = False) -> Iterator[Found]:
-    """Yield whether a level of domains is not known; an empty one is right where it is optional."""
-    if text not in known and (text or not optional):
+def level(end: str, text: str, known: Collection[str] | None, *, optional: bool = False) -> Iterator[Found]:
+    """Yield whether a level of domains is not known; an empty one is right where it is optional.
+
+    Where `known` is None, the levels are in another file, and any name may be right.
+    """
+    if not text and optional:
+        return
+    if known is None:
+        yield from name(end, text)
+    elif text not in known:
         yield end, f"there is no level {show(text)}", f"the levels here are {names(known)}"
 
 

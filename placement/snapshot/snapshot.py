@@ -33,7 +33,7 @@ class Snapshot(
     time : float
         Moment of the snapshot, in seconds on the clock that every time in it uses.
     topology : tuple of str
-        Names of the levels of domains above the node, from wide to narrow, such as ``("block", "rack")``.
+        Names of the levels of domains above the node, from wide to narrow, such as ``("block", "rack")``; 16 at most.
     nodes : tuple of Node
     limits : tuple of DomainLimit
     reservations : tuple of Reservation

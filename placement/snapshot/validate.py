@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from placement.snapshot.events import EventLog, JobArrived, JobEnded
 from placement.snapshot.fields import (
+    MOST_LEVELS,
     MOST_NODES,
     MOST_TASKS,
     Names,
@@ -49,7 +50,7 @@ def _judge(snapshot: Snapshot, report: Report) -> None:
     report.extend("time", number("", snapshot.time))
     judge_topology(snapshot.topology, report)
     judge_nodes(snapshot.nodes, snapshot.topology, nodes, report)
-    stated = judge_domains(snapshot.nodes, snapshot.topology, report)
+    stated = judge_domains(snapshot.nodes, snapshot.topology[:MOST_LEVELS], report)
     judge_limits(snapshot.limits, snapshot.nodes, snapshot.topology, report)
     judge_reservations(snapshot.reservations, nodes, jobs, queues, report)
     _judge_jobs(snapshot, nodes, jobs, queues, stated, report)
@@ -111,10 +112,10 @@ def _judge_policy(policy: Policy, report: Report) -> None:
 def judge_events(log: EventLog) -> Report:
     """Return everything that is wrong with an event log whose structure is right.
 
-    Jobs and nodes that events name may be in the snapshot that the log is replayed on, so they are not looked up.
+    Jobs, nodes and levels may be those of the snapshot that the log is replayed on, so they are not looked up.
     """
     report = Report()
-    rules = JobRules((), frozenset(), report, "events[{}].job".format)
+    rules = JobRules(None, frozenset(), report, "events[{}].job".format)
     last, arrived = float("-inf"), dict[str, int]()
     for index, event in enumerate(log.events):
         path = f"events[{index}]"

@@ -67,8 +67,8 @@ class JobRules:
 
     Parameters
     ----------
-    levels : tuple of str
-        Topology levels of the snapshot.
+    levels : tuple of str, optional
+        Topology levels of the snapshot; None where it is not at hand, and then any level is taken.
     queues : frozenset of str
         Names of the queues; empty where none is listed, and then any name is taken.
     report : Report
@@ -80,14 +80,14 @@ class JobRules:
 
     def __init__(
         self,
-        levels: tuple[str, ...],
+        levels: tuple[str, ...] | None,
         queues: frozenset[str],
         report: Report,
         path: Callable[[int], str],
         stated: frozenset[str] = frozenset(),
     ) -> None:
-        self.inner = (*levels, RESERVED_LEVELS[0])
-        self.every = (*levels, *RESERVED_LEVELS)
+        self.inner = None if levels is None else (*levels, RESERVED_LEVELS[0])
+        self.every = None if levels is None else (*levels, *RESERVED_LEVELS)
         self.queues = queues
         self.report = report
         self.path = path

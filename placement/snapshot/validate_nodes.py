@@ -11,6 +11,7 @@ from typing import Any
 from placement.snapshot.cluster import DomainLimit, Gpu, Link, Node, NumaZone, Reservation, Taint
 from placement.snapshot.fields import (
     MOST_CARDS,
+    MOST_LEVELS,
     MOST_NODES,
     Names,
     distinct,
@@ -21,6 +22,7 @@ from placement.snapshot.fields import (
     quantity,
     version,
     whole,
+    wrong_name,
 )
 from placement.snapshot.report import Found, Memo, Report, show, step
 
@@ -45,7 +47,7 @@ def judge_nodes(nodes: Iterable[Node], levels: tuple[str, ...], names: Names, re
         if found:
             report.extend(f"nodes[{index}]", found)
         position = node.position
-        if position and (not position.keys() <= known or "" in position.values()):
+        if position and (not position.keys() <= known or any(map(wrong_name, position.values()))):
             _judge_position(f"nodes[{index}].position", position, known, report)
         if node.extended:
             report.extend(f"nodes[{index}]", quantities(".extended", node.extended, "resource"))
@@ -62,6 +64,8 @@ def _judge_position(path: str, position: dict[str, str], levels: frozenset[str],
             report.unknown(f"{path}{step(key)}", "level in `topology` called", key, levels)
         elif not domain:
             report.add(f"{path}{step(key)}", "the name of the domain is empty", "name it, or leave the level out")
+        else:
+            report.extend(f"{path}{step(key)}", name("", domain))
 
 
 def _kind(common: tuple[Any, ...]) -> tuple[Found, ...]:
@@ -190,6 +194,9 @@ def _path(link: Link) -> str:
 
 def judge_topology(levels: tuple[str, ...], report: Report) -> None:
     """Report what is wrong with the names of levels."""
+    if len(levels) > MOST_LEVELS:
+        what = f"there are {len(levels):,} levels, expected at most {MOST_LEVELS}"
+        report.add("topology", what, "keep those that something is tied to or capped at")
     report.extend("topology", distinct("", levels, "level"))
     for index, text in enumerate(levels):
         report.extend(f"topology[{index}]", name("", text))

@@ -10,28 +10,57 @@ from placement.snapshot.report import Found, Report, show, step
 from placement.snapshot.workload import Affinity, Topology
 
 
-def judge_domains(nodes: Iterable[Node], levels: tuple[str, ...], report: Report) -> frozenset[str]:
-    """Report domains that lie in two wider ones; return the levels at which some node has a position."""
+def judge_domains(nodes: Iterable[Node], levels: Sequence[str], report: Report) -> frozenset[str]:
+    """Report domains that do not lie in one of each wider level, or in none of it; return the levels with a position.
+
+    A domain is all the nodes that name it: if some of them name a wider domain and others do not, nobody knows whether
+    it lies there, and counts by domain would miss what is in it.
+    """
     positions: dict[tuple[tuple[str, str], ...], int] = {}
     for index, node in enumerate(nodes):
         if node.position:
             positions.setdefault(tuple(node.position.items()), index)
-    wider: dict[tuple[str, str, str], tuple[str, int]] = {}
-    torn: set[tuple[str, str]] = set()
+    first: dict[tuple[int, str], tuple[tuple[str, ...], int]] = {}
+    torn: set[tuple[int, str]] = set()
+    seen: set[tuple[str, ...]] = {()}
     for items, index in positions.items():
         position = dict(items)
-        given = [name for name in levels if position.get(name)]
-        for number, name in enumerate(given):
-            domain = position[name]
-            for outer in reversed(given[:number]):
-                other, first = wider.setdefault((name, domain, outer), (position[outer], index))
-                if other != position[outer] and (name, domain) not in torn:
-                    torn.add((name, domain))
-                    lies = f"{show(other)} (nodes[{first}]) and in {outer} {show(position[outer])} (nodes[{index}])"
-                    what = f"{name} {show(domain)} lies in {outer} {lies}"
-                    remedy = "a domain lies in one wider domain: correct the position, or name the domains apart"
-                    report.add(f"nodes[{index}].position{step(name)}", what, remedy)
+        where = tuple([position.get(name, "") for name in levels])
+        # nodes before it may have the same domains down to some level
+        known = len(levels)
+        while where[:known] not in seen:
+            seen.add(where[:known])
+            known -= 1
+        for number in range(known, len(levels)):
+            domain = where[number]
+            if not domain:
+                continue
+            way, before = first.setdefault((number, domain), (where[:number], index))
+            outer = None if (number, domain) in torn else _parting(way, where)
+            if outer is not None:
+                torn.add((number, domain))
+                ends = (way[outer], before), (where[outer], index)
+                _report_torn(levels[number], domain, levels[outer], ends, report)
     return frozenset(name for items in positions for name, _ in items)
+
+
+def _parting(way: Sequence[str], other: Sequence[str]) -> int | None:
+    """Return the nearest wider level at which two ways part; None where they meet first, in a domain that is torn."""
+    for outer in reversed(range(len(way))):
+        if way[outer] != other[outer]:
+            return outer
+        if way[outer]:
+            return None
+    return None
+
+
+def _report_torn(name: str, domain: str, outer: str, ends: Sequence[tuple[str, int]], report: Report) -> None:
+    (one, before), (other, index) = ends
+    lies = [f"in {outer} {show(wider)}" if wider else f"in no {outer}" for wider in (one, other)]
+    what = f"{name} {show(domain)} lies {lies[0]} (nodes[{before}]) and {lies[1]} (nodes[{index}])"
+    remedy = "a domain lies in one domain of each wider level, or in none, all of it: "
+    remedy += "correct the positions, or name the domains apart"
+    report.add(f"nodes[{index}].position{step(name)}", what, remedy)
 
 
 class TiedLevels:
@@ -39,16 +68,16 @@ class TiedLevels:
 
     Parameters
     ----------
-    levels : sequence of str
-        From wide to narrow, `node` last.
+    levels : sequence of str, optional
+        From wide to narrow, `node` last; None where they are not known.
     stated : collection of str
         Those at which some node has a position.
     """
 
-    def __init__(self, levels: Sequence[str], stated: Collection[str]) -> None:
+    def __init__(self, levels: Sequence[str] | None, stated: Collection[str]) -> None:
         self.levels = levels
-        self.rank = {name: number for number, name in enumerate(levels)}
-        self.empty = {*levels} - {*stated, levels[-1], ""}
+        self.rank = {name: number for number, name in enumerate(levels or ())}
+        self.empty = {*self.rank} - {*stated, "node", ""}
 
     def level(self, end: str, text: str, *, optional: bool = False) -> Iterator[Found]:
         """Yield what is wrong with a level at which tasks are tied."""

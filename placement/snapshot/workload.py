@@ -74,14 +74,34 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Slice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """Tasks of a group that must lie together: `sizes` tasks (one size: repeated) in one domain of `level`."""
+    """Tasks of each copy of a group that must lie together, slice by slice.
+
+    The tasks of a copy are numbered from 0, member after member, and within a member group after group, in the order of
+    the file. Slices are cut off in this order.
+
+    Attributes
+    ----------
+    level : str
+        Level of which one domain must hold all placed tasks of a slice.
+    sizes : tuple of int
+        Sizes of all slices, which add up to the tasks of a copy; or one that divides them, and is repeated.
+    """
 
     level: str
     sizes: tuple[int, ...]
 
 
 class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """How thinly a group is spread over the domains of a level."""
+    """How thinly each copy of a group is spread over the domains of a level; every placed task must lie in one.
+
+    Attributes
+    ----------
+    level : str
+    max_per_domain : int, optional
+        Most tasks of a copy in one domain.
+    min_domains : int, optional
+        Fewest domains that a copy uses; at most as many as it has tasks.
+    """
 
     level: str
     max_per_domain: int | None = None
@@ -89,19 +109,25 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """Where the tasks of one group may lie relative to one another.
+    """Where the tasks of each copy of a group may lie relative to one another.
+
+    A nested group has as many copies as the counts above it multiply to. Each is judged alone, by its placed tasks. A
+    node without a position at a level is in no domain of it.
 
     Attributes
     ----------
     required : str
-        Level of which one domain must hold the whole group.
+        Level of which one domain must hold the whole copy.
     preferred : str
-        Narrowest level tried first.
+        Level of which one domain is tried first, and then one of each wider level up to the required one. It is a wish,
+        to which greedy rules alone listen so far.
     slices : tuple of Slice
-        From wide to narrow.
+        From wide to narrow, each judged alone.
     balanced : str
-        Level over whose domains the tasks are split evenly.
+        Level over whose domains the tasks are split: the numbers in those that are used differ by 1 at most, or by one
+        slice where slices of one size lie at this level or within it. Every placed task must lie in a domain.
     spread : tuple of Spread
+        At levels within the required one.
     """
 
     required: str = ""
@@ -142,7 +168,18 @@ class TaskGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class Affinity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """Two groups of a job that must share, or must not share, a domain of a level."""
+    """Two groups of a job that must share, or must not share, a domain of a level.
+
+    That goes for each member of the innermost group that holds both, and for the whole job where none does.
+
+    Attributes
+    ----------
+    a, b : str
+        Paths of the groups, of which neither is within the other.
+    level : str
+    kind : str
+        ``"together"``: one domain holds all placed tasks of both. ``"apart"``: no domain holds tasks of both.
+    """
 
     a: str
     b: str
