@@ -1,10 +1,10 @@
 """Gangs that must stay together: plans and bounds on a cluster of NVLink domains, and on racks in blocks.
 
 Two used clusters. `nvl72`: domains of 18 nodes with 4 cards, gangs of 1 to 288 cards that require one domain, prefer
-one, or lie in slices of 16 nodes. `blocks`: racks of 16 nodes with 8 cards in blocks of 16 racks, gangs that require a
-rack or a block, or lie in slices of 8 nodes by rack. Both are filled with random tasks of which many leave again, and
-asked for 1.3 times the cards that are free; a third of the tasks take less than a node. Each is solved by the engine
-and by every greedy rule, on its own and in the same run.
+one, or lie in slices of 8 or 16 nodes. `blocks`: racks of 16 nodes with 8 cards in blocks of 16 racks, gangs of 1 to
+512 cards that require a rack or a block, prefer a rack, or lie in slices of 4 or 8 nodes by rack. Both are filled
+with random tasks of which many leave again, and asked for 1.3 times the cards that are free; a third of the tasks
+take less than a node. Each is solved by the engine and by every greedy rule, on its own and in the same run.
 
     python benchmarks/locality.py --cluster nvl72 --domains 64 --seeds 5 --time-limit 20 --output locality.json
     python benchmarks/locality.py --cluster blocks --domains 32 --seeds 5 --time-limit 40

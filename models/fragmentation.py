@@ -52,6 +52,8 @@ def add(m: Any, instance: Instance) -> None:
     m.room_on_card = pyo.Var(usable, domain=pyo.Binary)
     m.room_on_node = pyo.Var(sorted({(s, n) for s, n, _ in usable}), domain=pyo.Binary)
     m.could_use = pyo.Var(usable, domain=pyo.NonNegativeIntegers)
+    for (_, n, c), variable in m.could_use.items():
+        variable.setub(instance.classes[instance.node_class[n]].cards[c][1])
     _card_rows(m, instance, usable)
     _node_rows(m, instance)
     terms: Terms = []

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from placement.confined import Unit, confined
+from placement.confined import Unit, confined, wider
 from placement.instance import Instance, Ints
 from placement.models.pooled_linear import Draft, Row, add_rows, whole_numbers
 from placement.models.pools import Pooling
@@ -38,7 +38,7 @@ MOST_OPTIONS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where units may lie.
+    """Where units may lie, by unit and then by domain.
 
     Attributes
     ----------
@@ -53,6 +53,11 @@ class Options:
     most: Ints
 
 
+_NONE = np.zeros(0, dtype=np.int64)
+NOWHERE = Options([], _NONE, _NONE, _NONE)
+"""No units, and so no places for them."""
+
+
 def options(view: Pooling) -> Options | None:
     """Return where units may lie, or None where the view does not tell domains apart or decides about a part only.
 
@@ -60,7 +65,8 @@ def options(view: Pooling) -> Options | None:
     or where there would be too many of them.
     """
     instance = view.instance
-    if not instance.tied or not view.pools or view.elsewhere.any() or not _is_nested(instance):
+    # the quick tests first: most models are of few nodes or of instances without ties
+    if not view.pools or view.elsewhere.any() or not instance.tied or not _is_nested(instance):
         return None
     units = confined(instance)
     levels = sorted({unit.level for unit in units})
@@ -81,15 +87,11 @@ def options(view: Pooling) -> Options | None:
 
 def _is_nested(instance: Instance) -> bool:
     """Return whether all nodes of each domain lie in one domain of every wider level, or all in none."""
-    inner = range(1, len(instance.levels) - 1)
-    for narrow in inner:
+    for narrow in range(1, len(instance.levels) - 1):
         inside = np.flatnonzero(instance.domains[narrow] >= 0)
         domain = instance.domains[narrow, inside]
         for wide in range(1, narrow):
-            above = instance.domains[wide, inside]
-            first = np.full(int(domain.max(initial=-1)) + 1, -1, dtype=np.int64)
-            first[domain] = above
-            if (first[domain] != above).any():
+            if (wider(instance, narrow, wide)[domain] != instance.domains[wide, inside]).any():
                 return False
     return True
 
@@ -137,11 +139,12 @@ def _most(instance: Instance, units: list[Unit], number: int, content: dict[int,
     needed: dict[int, int] = defaultdict(int)
     for leaf, tasks in content.items():
         needed[job_class.leaves[leaf].shape] += tasks
+    if not unit.rigid:
+        # it may have fewer tasks than all, and any of them
+        return np.where(room[list(needed)].sum(axis=0) > 0, most, 0)
     for shape, tasks in needed.items():
-        if unit.rigid:
-            most = np.minimum(most, room[shape] // tasks)
-    # a unit that may have fewer tasks than all may have any of them
-    return most if unit.rigid else np.where(room[list(needed)].sum(axis=0) > 0, most, 0)
+        most = np.minimum(most, room[shape] // tasks)
+    return most
 
 
 def add(m: Any, instance: Instance) -> None:
@@ -181,6 +184,9 @@ class _Rows:
         self.terms: list[tuple[int, int, int, float, Any]] = []
         """(leaf's job class, leaf, option, tasks, variable)"""
         self.parts: list[Row] = []
+        levels = {unit.level for unit in found.units}
+        self.above = {(n, w): wider(instance, n, w).tolist() for n in levels for w in levels if w <= n}
+        """The domain of a wider level, or of the same, that each domain of a level lies in."""
 
     def tasks(self, option: int, leaf: int, tasks: float, variable: Any) -> None:
         """Note that a variable stands for so many tasks of a leaf in the domain of an option."""
@@ -206,7 +212,7 @@ class _Rows:
             unit, domain = self.found.units[self.found.unit[option]], int(self.found.domain[option])
             for level in levels:
                 if level <= unit.level:
-                    above = self._above(unit.level, domain, level)
+                    above = self.above[unit.level, level][domain]
                     if above >= 0:
                         rows[shape, level, above].add(tasks, variable)
         for level in levels:
@@ -216,23 +222,6 @@ class _Rows:
                 if shape in used and key in rows:
                     rows[key].add(-1.0, draft.n[pair])
         return list(rows.values())
-
-    def _above(self, level: int, domain: int, wider: int) -> int:
-        """Return the domain of a wider level that a domain lies in."""
-        node = int(self._example(level)[domain])
-        return int(self.instance.domains[wider, node])
-
-    def _example(self, level: int) -> Ints:
-        """Return a node of each domain of a level."""
-        if not hasattr(self, "_examples"):
-            self._examples: dict[int, Ints] = {}
-        if level not in self._examples:
-            numbers = self.instance.domains[level]
-            first = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
-            inside = np.flatnonzero(numbers >= 0)[::-1]
-            first[numbers[inside]] = inside
-            self._examples[level] = first
-        return self._examples[level]
 
     def started(self, draft: Draft) -> list[Row]:
         """Return the rows by which started tasks of confined leaves need units."""
@@ -257,7 +246,7 @@ class _Rows:
             outer = self.found.units[unit.inside]
             sums: dict[int, Row] = defaultdict(Row)
             for domain, variable in where[number].items():
-                above = self._above(unit.level, domain, outer.level)
+                above = self.above[unit.level, outer.level][domain]
                 if above in where[unit.inside]:
                     sums[above].add(1.0, variable)
                 else:

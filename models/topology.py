@@ -32,14 +32,14 @@ slices. Needs `assignment` and `gang`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from math import inf
 from typing import Any
 
 import numpy as np
 from pyomo import core as pyo
 
-from placement.gang import Branch, Group, Leaf, Ties
+from placement.gang import Branch, Group, Leaf, Ties, common_path, slice_ends
 from placement.instance import Affinity, Instance
 from placement.models.core import Row, Terms, add_rows
 
@@ -113,14 +113,15 @@ class _Rows:
         if ties.required >= 0:
             self.one_domain((job, f"{path} required", copy), tasks, ties.required)
         for number, (level, sizes) in enumerate(ties.slices):
-            for piece, part in enumerate(_cut(tasks, sizes)):
+            ends = slice_ends(sizes, len(tasks))
+            for piece, (begin, end) in enumerate(pairwise([0, *ends])):
+                part = tasks[begin:end]
                 key = (job, f"{path} slices {number} {piece}", copy)
                 self.one_domain(key, part, level)
                 for t in part:
                     self.slices.setdefault(t, []).append(key)
         if ties.balanced >= 0:
-            even = [sizes[0] for level, sizes in ties.slices if level >= ties.balanced and len(sizes) == 1]
-            self.balanced((job, f"{path} balanced", copy), tasks, ties.balanced, max(even, default=1))
+            self.balanced((job, f"{path} balanced", copy), tasks, ties.balanced, ties.balance_unit)
         for number, (level, most, fewest) in enumerate(ties.spread):
             self.spread((job, f"{path} spread {number}", copy), tasks, level, most, fewest)
 
@@ -213,17 +214,8 @@ def _tasks(group: Group, copy: int) -> Iterator[tuple[int, int]]:
 
 def _members(root: Branch, affinity: Affinity) -> Iterator[tuple[int, list[tuple[Group, int]]]]:
     """Yield the number of each member of the innermost group that holds two groups, and all copies in it."""
-    steps = zip(affinity.a.split("/"), affinity.b.split("/"), strict=False)
-    path = "/".join(one for one, _ in takewhile(lambda step: step[0] == step[1], steps))
+    path = common_path(affinity.a, affinity.b)
     for group, copy in _copies(root, 0):
         if group.path == path and isinstance(group, Branch):
             for member in range(copy * group.count, (copy + 1) * group.count):
                 yield member, [pair for child in group.children for pair in _copies(child, member)]
-
-
-def _cut(tasks: list[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Yield tasks in slices of the sizes, one of which is repeated."""
-    begin = 0
-    for size in sizes if len(sizes) > 1 else [sizes[0]] * (len(tasks) // sizes[0]):
-        yield tasks[begin : begin + size]
-        begin += size

@@ -12,8 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from placement.gang import Branch, Group, Leaf, Ties
-from placement.instance import Affinity, Instance, JobClass
+from placement.instance import Affinity, Instance, Ints, JobClass
+
+Slices = tuple[tuple[int, tuple[int, ...]], ...]
+"""Level and sizes of slices, from wide to narrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,34 @@ class Unit:
     times: int
     tasks: tuple[tuple[int, int], ...]
     rigid: bool
+
+
+def wider(instance: Instance, narrow: int, wide: int) -> Ints:
+    """Return for each domain of a level the domain of a wider level that its first node lies in, -1 for none."""
+    numbers = instance.domains[narrow]
+    inside = np.flatnonzero(numbers >= 0)[::-1]
+    above = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
+    above[numbers[inside]] = instance.domains[wide, inside]
+    return above
+
+
+def usable_slices(leaf: Leaf, level: int, node: int) -> Slices:
+    """Return the slices of a leaf that count as units within one of a level; none where the level of nodes is reached.
+
+    These are the slices from the widest on, as long as finer ones are of one dividing size.
+    """
+    usable: list[tuple[int, tuple[int, ...]]] = []
+    for narrower, sizes in leaf.ties.slices if leaf.ties else ():
+        outer = usable[-1][1] if usable else (leaf.count,)
+        divides = len(sizes) == 1 and all(size % sizes[0] == 0 for size in outer)
+        listed = not usable and sum(sizes) == leaf.count
+        if not level < narrower < node:
+            continue  # what holds the leaf lies in one domain of it, or nodes are left out
+        if not (divides or listed):
+            break
+        usable.append((narrower, sizes))
+        level = narrower
+    return tuple(usable)
 
 
 def confined(instance: Instance) -> list[Unit]:
@@ -97,7 +130,7 @@ class _Walk:
 
     def _slices(self, leaf: Leaf, inside: int, times: int, rigid: bool) -> None:
         """Collect the slices of a leaf, each kind of size one unit; nested ones inside."""
-        slices = self._usable_slices(leaf, self._level(inside))
+        slices = usable_slices(leaf, self._level(inside), self.narrowest)
         if not slices:
             return
         (level, sizes), finer = slices[0], slices[1:]
@@ -113,7 +146,7 @@ class _Walk:
     def _own(self, group: Group, level: int) -> Iterator[tuple[int, int]]:
         """Yield leaf and tasks in one copy of a group, of those that no unit narrower than a level takes."""
         if isinstance(group, Leaf):
-            if not self._usable_slices(group, level):
+            if not usable_slices(group, level, self.narrowest):
                 yield group.leaf, group.count
             return
         for shared, groups in _companies(group, self.together):
@@ -132,21 +165,6 @@ class _Walk:
     def _is_unit(self, level: int, outer: int) -> bool:
         """Return whether a level makes a unit of its own within one of another level."""
         return outer < level < self.narrowest
-
-    def _usable_slices(self, leaf: Leaf, level: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Return the slices that count as units: from the widest on, as long as finer ones are of one dividing size."""
-        usable: list[tuple[int, tuple[int, ...]]] = []
-        for narrower, sizes in leaf.ties.slices if leaf.ties else ():
-            outer = usable[-1][1] if usable else (leaf.count,)
-            divides = len(sizes) == 1 and all(size % sizes[0] == 0 for size in outer)
-            listed = not usable and sum(sizes) == leaf.count
-            if not self._is_unit(narrower, level):
-                continue  # what holds the leaf lies in one domain of it
-            if not (divides or listed):
-                break
-            usable.append((narrower, sizes))
-            level = narrower
-        return tuple(usable)
 
     def _add(self, inside: int, level: int, times: int, rigid: bool) -> int:
         self.found.append(Unit(self.number, inside, level, times, (), rigid))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class Ties:
     slices: tuple[tuple[int, tuple[int, ...]], ...] = ()
     balanced: int = -1
     spread: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def balance_unit(self) -> int:
+        """By how many tasks the domains of a balanced group may differ: a slice, where all are of one size, or 1."""
+        return max([1, *(sizes[0] for level, sizes in self.slices if len(sizes) == 1 and level >= self.balanced)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,19 @@ def leaves(group: Group) -> Iterator[Leaf]:
     else:
         for child in group.children:
             yield from leaves(child)
+
+
+def slice_ends(sizes: Sequence[int], tasks: int) -> list[int]:
+    """Return the numbers at which the slices of a copy of so many tasks end; of one size as many as it takes."""
+    if len(sizes) > 1:
+        return list(accumulate(sizes))
+    return list(range(sizes[0], tasks + sizes[0], sizes[0]))
+
+
+def common_path(a: str, b: str) -> str:
+    """Return the path of the innermost group that holds two groups, empty for the job."""
+    steps = zip(a.split("/"), b.split("/"), strict=False)
+    return "/".join(one for one, _ in takewhile(lambda step: step[0] == step[1], steps))
 
 
 def is_tied(group: Group) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from placement.collector import collector_paused
 from placement.instance import Assignment, Instance, Ints
-from placement.links import set_scores
+from placement.links import by_links, set_scores
 from placement.plan import Tasks
 from placement.snapshot import Job, Node
 
@@ -32,7 +32,8 @@ def _names(entries: Sequence[Job] | Sequence[Node], spec: Ints, copy: Ints) -> l
 
 @collector_paused()
 def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
-    """Return the placed tasks by name, in the order of the snapshot."""
+    """Return the placed tasks by name, in the order of the snapshot, each with the cards that links make the best."""
+    assignment = by_links(instance, assignment)
     gpus = _devices(instance, assignment)
     return Tasks(
         job=_repeated(job_names, instance, assignment.job),

@@ -13,7 +13,6 @@ from placement.check import worth
 from placement.collector import collector_paused
 from placement.errors import PlanError, Problem
 from placement.instance import Instance
-from placement.links import by_links
 from placement.naming import name_tasks as name_tasks
 from placement.pending import pending
 from placement.phases import gap as gap
@@ -47,7 +46,7 @@ def plan_of(
     snapshot_digest : str
     notes : sequence of str
     """
-    tasks = name_tasks(instance, by_links(instance, result.assignment))
+    tasks = name_tasks(instance, result.assignment)
     scores, figures, locality = worth(instance.snapshot, tasks, objectives)
     phases, proven, doubts = phases_of(instance, scores, bounds)
     status: Literal["proven", "bounded", "feasible"]

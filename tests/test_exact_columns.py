@@ -289,7 +289,8 @@ def test_few_rounds_give_a_legal_plan_and_a_bound(rounds: int) -> None:
     assert ledger.standing.ranks[0] >= before
     Columns(best := Ledger(instance, targets_of(instance, ("value",)), Limits(), 0, start, lambda _: None)).run()
     proven = ledger.bound(0)
-    assert proven is None or proven >= best.standing.ranks[0]
+    assert proven is not None
+    assert proven >= best.standing.ranks[0]
     state = Layout.of(instance, ledger.assignment()).state
     assert (state.free >= 0).all()
 

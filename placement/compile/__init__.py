@@ -54,13 +54,14 @@ def _compile(snapshot: Snapshot) -> Instance:
     limit_rows, place_of_spec, limits_of_place = limits(snapshot, node_spec, used, scale, total)
     left = free(kinds, cards, kinds.of_spec[node_spec[used.nodes]], used, scale, total)
     levels = levels_of(snapshot.topology)
-    tied = tied_places(snapshot.nodes, *work.pending(snapshot.jobs), snapshot.topology)
+    pending = np.array([i for i, job in enumerate(snapshot.jobs) if job.running is None], dtype=np.int64)
+    waiting = [snapshot.jobs[i] for i in pending.tolist()]
+    tied = tied_places(snapshot.nodes, waiting, work.gangs_of(pending), snapshot.topology)
     nodes = classify_nodes(
         snapshot.nodes, node_spec, kinds.of_spec, left, used, filters, place_of_spec, limits_of_place, tied
     )
 
-    pending = np.array([i for i, job in enumerate(snapshot.jobs) if job.running is None], dtype=np.int64)
-    pending_spec, job_copy = expand([snapshot.jobs[i].count for i in pending.tolist()])
+    pending_spec, job_copy = expand([job.count for job in waiting])
     job_spec = pending[pending_spec]
     shapes = Shapes(scale, work, filters)
     job_classes, value_unit, job_class, exact_worth = classify_jobs(

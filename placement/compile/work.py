@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from placement.index import numbered
+from placement.instance import Ints
 from placement.scale import Amounts, Wanted, amounts_of
 from placement.snapshot import Job, Task, TaskGroup
 
@@ -63,10 +64,9 @@ class Work:
             self.amounts.append(amounts_of(task))
         return number
 
-    def pending(self, jobs: tuple[Job, ...]) -> tuple[list[Job], list[tuple[TaskGroup, ...]]]:
-        """Return the entries that wait, and their distinct gangs."""
-        waiting = [i for i, job in enumerate(jobs) if job.running is None]
-        return [jobs[i] for i in waiting], [self.gangs[g] for g in np.unique(self.of_job[waiting]).tolist()]
+    def gangs_of(self, entries: Ints) -> list[tuple[TaskGroup, ...]]:
+        """Return the distinct gangs of some entries of the snapshot's jobs."""
+        return [self.gangs[gang] for gang in np.unique(self.of_job[entries]).tolist()]
 
     def wanted(self) -> list[Wanted]:
         """Return how many there are of each task, over all jobs, running ones included."""

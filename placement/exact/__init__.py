@@ -60,15 +60,17 @@ def run(
     from placement.exact.targets import rest_of, targets_of
     from placement.exact.tied import Tied
 
-    if instance.tied and is_small(instance):
-        found = solve_reference(instance, objectives, limits, seed, start, report)
+    targets = targets_of(instance, objectives)
+    nothing = f"no bound and no search for {objectives[0]} on an instance of this size"
+    if instance.tied:
+        found = solve_reference(instance, objectives, limits, seed, start, report) if is_small(instance) else None
         if found is not None:
             return found
-    targets = targets_of(instance, objectives)
-    if instance.tied and targets:
+        if not targets:
+            return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(nothing,))
         return Tied(Ledger(instance, targets, limits, seed, start, report), rest_of(objectives), start).run()
-    few = method == "exact" and not instance.tied and most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
-    if few or method == "configurations" or (method == "exact" and not targets and not instance.tied):
+    few = method == "exact" and most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
+    if few or method == "configurations" or (method == "exact" and not targets):
         found = solve_configurations(instance, objectives, limits, seed, start, report)
         if found is not None:
             return found
@@ -76,8 +78,7 @@ def run(
         note = "not every pattern of the nodes could be listed"
         return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
     if not targets:
-        note = f"no bound and no search for {objectives[0]} on an instance of this size"
-        return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(note,))
+        return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(nothing,))
     kind: type[Ladder] | type[Columns] | type[Pipeline] = Pipeline
     if method == "ladder" or (method == "exact" and unsupported("ladder", instance) is None):
         kind = Ladder

@@ -100,9 +100,8 @@ class Phases(ABC):
         self.bounds: list[Bound] = []
         self.stops: list[Stop] = []
 
-    @abstractmethod
-    def prepare(self, model: Any) -> None:
-        """Give a model what is known beforehand: the best assignment, if the formulation can say it, and bounds."""
+    def prepare(self, model: Any) -> None:  # noqa: B027 - there may be nothing to give
+        """Give a model the best assignment to start from, if the formulation can say it."""
 
     @abstractmethod
     def place(self, model: Any) -> Assignment:

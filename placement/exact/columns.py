@@ -7,6 +7,7 @@ relaxation has at most about as many fractions as there are shapes and gangs: ro
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -47,16 +48,16 @@ FEW_PAIRS, SOME_PAIRS = 20_000, 60_000
 
 def suits(instance: Instance) -> bool:
     """Return whether column generation should be preferred to the pooled model: many unlike nodes, not many shapes."""
-    return int((demand(instance) > 0).sum()) <= MOST_SHAPES and tractable(instance, MOST_PAIRS)
+    return int((demand(instance) > 0).sum()) <= MOST_SHAPES and unlike_pairs(instance) <= MOST_PAIRS
 
 
-def tractable(instance: Instance, most_pairs: int = FEW_PAIRS) -> bool:
-    """Return whether nodes are unlike, and prices would settle soon: by the pairs of a shape and a class it may use."""
+def unlike_pairs(instance: Instance) -> float:
+    """Return the pairs of a shape and a class it may use, by which prices settle; infinite where nodes are alike."""
     classes = len(instance.classes)
-    if classes < FEWEST_CLASSES or classes < UNLIKE * instance.nodes or classes > most_pairs:
-        return False
+    if classes < FEWEST_CLASSES or classes < UNLIKE * instance.nodes or classes > MOST_PAIRS:
+        return math.inf
     nodes = Nodes(instance)
-    return bool(nodes.takes[demand(instance) > 0].sum() <= most_pairs and not nodes.inexact.any())
+    return math.inf if nodes.inexact.any() else float(nodes.takes[demand(instance) > 0].sum())
 
 
 class Columns:

@@ -8,14 +8,14 @@ that units do not say; the others are left out.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from placement.confined import Unit, is_rigid
+from placement.confined import is_rigid, usable_slices, wider
 from placement.gang import Branch, Group, Leaf
 from placement.instance import Assignment, Instance, Ints, JobClass
 from placement.models.pooled_topology import Options
@@ -133,21 +133,17 @@ class _Build:
     def _supply(self) -> dict[int, dict[int, list[int]]]:
         """Return for each unit the domains it is to be taken from, by the domain of the unit that holds it."""
         supply: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for option in np.flatnonzero(self.times).tolist():
+        units = self.found.units
+        above = [
+            None if unit.inside < 0 else wider(self.instance, unit.level, units[unit.inside].level) for unit in units
+        ]
+        # they are taken from the end, and the domains of most units come last: so jobs lie in few domains
+        some = np.flatnonzero(self.times)
+        for option in some[np.argsort(self.times[some], kind="stable")].tolist():
             number, domain = int(self.found.unit[option]), int(self.found.domain[option])
-            unit = self.found.units[number]
-            above = -1 if unit.inside < 0 else self._above(unit, domain)
-            supply[number][above] += [domain] * int(self.times[option])
-        for of_unit in supply.values():
-            for domains in of_unit.values():
-                # taken from the end, so that most jobs lie in few domains
-                count = Counter(domains)
-                domains.sort(key=lambda d, count=count: (count[d], d))  # type: ignore[misc]
+            of_unit = above[number]
+            supply[number][-1 if of_unit is None else int(of_unit[domain])] += [domain] * int(self.times[option])
         return supply
-
-    def _above(self, unit: Unit, domain: int) -> int:
-        node = int(np.argmax(self.instance.domains[unit.level] == domain))
-        return int(self.instance.domains[self.found.units[unit.inside].level, node])
 
     # --- one tied job class --------------------------------------------------------------------------------------
 
@@ -248,17 +244,10 @@ def _is_said(group: Group, node: int) -> bool:
         return False
     if not ties.slices:
         return True
-    if isinstance(group, Branch):
+    if isinstance(group, Branch) or usable_slices(group, max(0, ties.required), node) != ties.slices:
         return False
-    outer: tuple[int, ...] = (group.count,)
-    last = max(0, ties.required)
-    for number, (level, sizes) in enumerate(ties.slices):
-        divides = len(sizes) == 1 and all(size % sizes[0] == 0 for size in outer)
-        listed = not number and group.copies == 1 and sum(sizes) == group.count and list(sizes) == sorted(sizes)[::-1]
-        if not (divides or listed) or not last < level < node:
-            return False
-        outer, last = sizes, level
-    return True
+    sizes = ties.slices[0][1]
+    return len(sizes) == 1 or (group.copies == 1 and list(sizes) == sorted(sizes, reverse=True))
 
 
 def _groups(group: Group) -> Iterator[Group]:

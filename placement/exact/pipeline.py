@@ -7,10 +7,11 @@ bound, the work allowed is done, or time is up.
 
 from __future__ import annotations
 
+import math
 import time
 from functools import cached_property
 
-from placement.exact.columns import EARLY_ROUNDS, SOME_PAIRS, Columns, tractable
+from placement.exact.columns import EARLY_ROUNDS, FEW_PAIRS, SOME_PAIRS, Columns, unlike_pairs
 from placement.exact.guide import Guide
 from placement.exact.ledger import Ledger
 from placement.exact.sketch import Relaxed, rough, sketch
@@ -28,6 +29,9 @@ TIGHT_GAP, TIGHT_NODES = 2e-5, 100
 ALIKE = 3
 """Nodes in an average class from which on whole counts by class say enough about places."""
 
+MOST_CLASSES = 3_000
+"""Node classes up to which it is worth counting the shapes that each takes: with more there are too many in any case,
+where column generation was not the first choice, and counting them takes seconds."""
 
 LATER_SHARE = 0.7
 """Share of the time left for the search for a target, where others are to come."""
@@ -89,8 +93,13 @@ class Pipeline:
         return self._fine
 
     @cached_property
+    def _pairs(self) -> float:
+        many = len(self.ledger.instance.classes) > MOST_CLASSES
+        return math.inf if self._alike or many else unlike_pairs(self.ledger.instance)
+
+    @property
     def _unlike(self) -> bool:
-        return not self._alike and tractable(self.ledger.instance, SOME_PAIRS)
+        return self._pairs <= SOME_PAIRS
 
     def _pursue(self, focus: int) -> None:
         """Get a target's value and bound as near each other as may be."""
@@ -110,7 +119,7 @@ class Pipeline:
         """Generate contents for every node class; return whether there were few enough of them to go on to the end."""
         if self._columns is None:
             self._columns = Columns(self.ledger, timing=self.timing)
-        complete = tractable(self.ledger.instance)
+        complete = self._pairs <= FEW_PAIRS
         self._columns.pursue(focus, None if complete else EARLY_ROUNDS)
         return complete
 

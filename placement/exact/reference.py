@@ -49,18 +49,8 @@ class _TaskByTask(Phases):
 
     formulation = models.REFERENCE
 
-    def prepare(self, model: Any) -> None:
-        _limit_use(model, self.instance)
-
     def place(self, model: Any) -> Assignment:
         return _named(model)
-
-
-def _limit_use(model: Any, instance: Instance) -> None:
-    """Give variables that only rows limit a bound, from which the size of a goal is known."""
-    could_use = model.component("could_use")
-    for (_, n, c), variable in () if could_use is None else could_use.items():
-        variable.setub(instance.classes[instance.node_class[n]].cards[c][1])
 
 
 def _named(model: Any) -> Assignment:

@@ -25,7 +25,7 @@ from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Ints
 from placement.models.parts import parts_of
 from placement.models.pooled_linear import power_of_two
-from placement.models.pooled_topology import Options, options
+from placement.models.pooled_topology import NOWHERE, Options, options
 from placement.models.pools import leaf_rows
 from placement.solver import Progress, Result
 from placement.state import State
@@ -90,7 +90,7 @@ class Tied:
                 return
             if found is None:
                 # no tied job is carried over, for nobody says where it may lie
-                self._place(Options([], *(np.zeros(0, dtype=np.int64),) * 3), np.zeros(0, dtype=np.int64), {})
+                self._place(NOWHERE, NOWHERE.most, {})
                 return
             times = np.round(counts.x[len(counts.x) - len(found.unit) :]).astype(np.int64)
             self._place(found, times, self._jobs(relaxed, counts.started))

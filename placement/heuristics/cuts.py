@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from placement.gang import Branch, leaves
+from placement.gang import Branch, leaves, slice_ends
 from placement.heuristics.domains import Need
-from placement.heuristics.numbering import Numbering, bounds
+from placement.heuristics.numbering import Numbering
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Cuts:
             group = numbering.group
             if isinstance(group, Branch) and group.ties is not None:
                 for level, sizes in group.ties.slices:
-                    self._add_cut(Cut(numbering, level, bounds(sizes, numbering.size).tolist()), group)
+                    self._add_cut(Cut(numbering, level, slice_ends(sizes, numbering.size)), group)
 
     def _add_cut(self, cut: Cut, group: Branch) -> None:
         for leaf in cut.numbering.copies:

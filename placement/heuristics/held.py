@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from placement.gang import Ties
-from placement.heuristics.numbering import Numbering, bounds
+from placement.gang import Ties, slice_ends
+from placement.heuristics.numbering import Numbering
 from placement.instance import Ints
 
 Nodes = Mapping[tuple[int, int], Sequence[int]]
@@ -34,7 +34,7 @@ def copy_held(numbering: Numbering, copy: int, domains: Ints, nodes: Nodes) -> b
     if ties.required > 0 and not _one(domains[ties.required, node]):
         return False
     for level, sizes in ties.slices:
-        part = np.searchsorted(bounds(sizes, numbering.size), index, side="right")
+        part = np.searchsorted(slice_ends(sizes, numbering.size), index, side="right")
         if not _one_each(part, domains[level, node]):
             return False
     return _balanced(ties, domains, node) and all(_spread(one, domains, node) for one in ties.spread)
@@ -66,15 +66,10 @@ def _balanced(ties: Ties, domains: Ints, node: Ints) -> bool:
     if ties.balanced < 0:
         return True
     known, count = np.unique(domains[ties.balanced, node], return_counts=True)
-    return bool(known[0] >= 0 and count.max() - count.min() <= unit(ties))
+    return bool(known[0] >= 0 and count.max() - count.min() <= ties.balance_unit)
 
 
 def _spread(one: tuple[int, int, int], domains: Ints, node: Ints) -> bool:
     level, most, fewest = one
     known, count = np.unique(domains[level, node], return_counts=True)
     return bool(known[0] >= 0 and (not most or count.max() <= most) and len(known) >= fewest)
-
-
-def unit(ties: Ties) -> int:
-    """Return by how many tasks the domains of a balanced group may differ."""
-    return max([1, *(sizes[0] for level, sizes in ties.slices if len(sizes) == 1 and level >= ties.balanced)])

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.gang import Branch, Group, Leaf
-from placement.instance import Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,6 @@ class Numbering:
         for leaf, copies in self.copies.items():
             for inside in range(copy * copies, (copy + 1) * copies):
                 yield leaf, inside
-
-
-def bounds(sizes: Sequence[int], size: int) -> Ints:
-    """Return the numbers at which slices of a copy of some size end; of one size as many as it takes."""
-    return np.cumsum(sizes) if len(sizes) > 1 else np.arange(1, -(-size // sizes[0]) + 1) * sizes[0]
 
 
 def parts(ends: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from placement.gang import Branch, Group
+from placement.gang import Branch, Group, common_path
 from placement.heuristics.numbering import Numbering
 from placement.instance import Affinity, JobClass
 
@@ -72,11 +72,9 @@ class Sides:
     @classmethod
     def of(cls, affinity: Affinity, job_class: JobClass) -> Sides:
         """Return both groups with nothing counted yet."""
-        parent, inside = job_class.root, dict(_below(job_class.root))
-        for group in inside.values():
-            held = (affinity.a.startswith(f"{group.path}/"), affinity.b.startswith(f"{group.path}/"))
-            if isinstance(group, Branch) and all(held):
-                parent = group
+        inside = dict(_below(job_class.root))
+        parent = inside.get(common_path(affinity.a, affinity.b), job_class.root)
+        assert isinstance(parent, Branch)
         one = {leaf: copies // parent.count for leaf, copies in Numbering(parent).copies.items()}
         groups = inside[affinity.a], inside[affinity.b]
         a, b = (Tally(affinity.level, {leaf: one[leaf] for leaf in Numbering(group).copies}) for group in groups)

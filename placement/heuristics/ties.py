@@ -13,15 +13,15 @@ from functools import partial
 
 import numpy as np
 
-from placement.gang import Branch, Group, Leaf, Ties
+from placement.gang import Branch, Group, Leaf, Ties, slice_ends
 from placement.heuristics.balance import ends, even_splits
 from placement.heuristics.cuts import Cut
 from placement.heuristics.domain_order import DomainOrder
 from placement.heuristics.domains import Domains, Need, Region
 from placement.heuristics.gangs import Places
-from placement.heuristics.held import copy_held, unit
+from placement.heuristics.held import copy_held
 from placement.heuristics.needs import need, needs_of, needs_of_all, needs_of_member, tasks_to_start
-from placement.heuristics.numbering import bounds, parts
+from placement.heuristics.numbering import parts
 from placement.heuristics.regions import RegionGang
 from placement.instance import JobClass
 
@@ -126,7 +126,7 @@ class TiedGang(RegionGang):
     def _ends_of(self, leaf: Leaf, depth: int) -> list[int]:
         """Return the numbers at which the slices of some depth end."""
         if (leaf.leaf, depth) not in self._ends:
-            self._ends[leaf.leaf, depth] = bounds(_slices(leaf)[depth][1], leaf.count).tolist()
+            self._ends[leaf.leaf, depth] = slice_ends(_slices(leaf)[depth][1], leaf.count)
         return self._ends[leaf.leaf, depth]
 
     def _for_slice(
@@ -218,7 +218,7 @@ class TiedGang(RegionGang):
 
         A balanced group does not grow, so it takes all that it can get at once.
         """
-        size = unit(ties) if isinstance(group, Leaf) else 1
+        size = ties.balance_unit if isinstance(group, Leaf) else 1
         needs = [need(group, size)] if isinstance(group, Leaf) else needs_of_member(group)
         among = self._candidates(ties.balanced, needs, self._region)
         order = np.lexsort((among.numbers, -among.room))
