@@ -18,7 +18,7 @@ test:
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 format:
 	@sh .ci/venv dev,notebook

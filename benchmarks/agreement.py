@@ -4,13 +4,18 @@ Each instance is solved twice, for all objectives in the order value, tasks, fra
 some of them in a random order. Phase by phase the optimum must be that of brute force, every bound of a relaxation must
 be a bound, and the plan made from the counts must be accepted by the judge with all phases proven.
 
+With ``--zones`` the instances have gangs, jobs tied to domains and tasks bound to NUMA zones, all three in each, and
+there is a line for domains that are chosen first, whose bounds must hold.
+
     python benchmarks/agreement.py
     python benchmarks/agreement.py --instances 50 --first 1000
+    python benchmarks/agreement.py --zones
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
 import sys
@@ -27,15 +32,20 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import brute  # noqa: E402 - the brute force and the random instances are those of the tests
 from strategies import OBJECTIVES, random_objectives, random_tiny  # noqa: E402
+from zoned_tied import random_zoned_tied  # noqa: E402
 
 from placement import models  # noqa: E402
 from placement.check import check  # noqa: E402
 from placement.compile import compile as compile_snapshot  # noqa: E402
+from placement.confined import confined  # noqa: E402
 from placement.evaluate import Score, scores  # noqa: E402
-from placement.exact import highs  # noqa: E402
+from placement.exact import highs, run  # noqa: E402
 from placement.exact.arrays import program  # noqa: E402
 from placement.exact.classes import solve_configurations  # noqa: E402
+from placement.exact.ledger import Ledger  # noqa: E402
 from placement.exact.master import Master  # noqa: E402
+from placement.exact.targets import targets_of  # noqa: E402
+from placement.exact.tied import Tied  # noqa: E402
 from placement.exact.timing import Timing  # noqa: E402
 from placement.instance import Instance  # noqa: E402
 from placement.models import FORMULATIONS, Formulation, Goal  # noqa: E402
@@ -45,10 +55,10 @@ from placement.plan import Provenance  # noqa: E402
 from placement.planning import plan_of  # noqa: E402
 from placement.snapshot import Snapshot  # noqa: E402
 from placement.snapshot.read import digest, verified  # noqa: E402
-from placement.solver import Limits  # noqa: E402
+from placement.solver import Limits, Result, silent  # noqa: E402
 from placement.state import State  # noqa: E402
 
-RESULTS = ROOT / "benchmarks" / "results" / "agreement.json"
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 @dataclass(slots=True)
@@ -122,17 +132,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=500)
     parser.add_argument("--first", type=int, default=0, help="seed of the first instance")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--zones", action="store_true", help="gangs, ties and NUMA zones together")
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     record = Record()
-    for seed in range(options.first, options.first + options.instances):
-        snapshot = verified(random_tiny(seed))
+    drawn = zoned(options.first) if options.zones else tiny(options.first)
+    for seed, snapshot, orders in itertools.islice(drawn, options.instances):
         instance = compile_snapshot(snapshot)
         for formulation in FORMULATIONS.values():
             record.line(formulation.name).instances += formulation.supports(instance) is None
-        for name in ("brute force", "plans", "pooled"):
+        for name in ("brute force", "plans", "pooled", *(["domains first"] if instance.tied else [])):
             record.line(name).instances += 1
-        for objectives in (OBJECTIVES, random_objectives(seed)):
+        for objectives in orders:
             compare(snapshot, instance, objectives, f"seed {seed}, {' '.join(objectives)}", record)
     print(table(record))
     for text in record.wrong[:20]:
@@ -145,9 +156,29 @@ def main() -> None:
         "lines": {name: asdict(line) for name, line in record.lines.items()},
         "wrong": record.wrong,
     }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(numbers, indent=2) + "\n")
+    output = options.output or RESULTS / ("agreement-zones.json" if options.zones else "agreement.json")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(numbers, indent=2) + "\n")
     sys.exit(1 if record.wrong else 0)
+
+
+Drawn = Iterator[tuple[int, Snapshot, tuple[tuple[str, ...], ...]]]
+"""Seeds with their snapshots, and the objectives in the orders to solve them for."""
+
+
+def tiny(first: int) -> Drawn:
+    """Yield tiny instances of every rule but ties and zones."""
+    for seed in itertools.count(first):
+        yield seed, verified(random_tiny(seed)), (OBJECTIVES, random_objectives(seed))
+
+
+def zoned(first: int) -> Drawn:
+    """Yield tiny instances in which some job is tied and some task bound to zones."""
+    for seed in itertools.count(first):
+        snapshot = verified(random_zoned_tied(seed))
+        instance = compile_snapshot(snapshot)
+        if instance.zoned and instance.tied:
+            yield seed, snapshot, (OBJECTIVES, random_objectives(seed))
 
 
 def compare(snapshot: Snapshot, instance: Instance, objectives: tuple[str, ...], where: str, record: Record) -> None:
@@ -160,6 +191,8 @@ def compare(snapshot: Snapshot, instance: Instance, objectives: tuple[str, ...],
         if formulation.supports(instance) is None:
             _formulation(instance, formulation, expected, where, record)
     _pooled(instance, expected, where, record)
+    if instance.tied:
+        _domains_first(instance, objectives, expected, where, record)
     _plan(snapshot, instance, objectives, expected, where, record)
 
 
@@ -192,7 +225,8 @@ def _pooled(instance: Instance, expected: brute.Optimum, where: str, record: Rec
     state = State(instance)
     held: dict[tuple[str, int | None], int] = {}
     with record.timed("pooled"):
-        master = Master(pooling(state, parts_of(state)), 0, Timing())
+        levels = {unit.level for unit in confined(instance)} if instance.tied else ()
+        master = Master(pooling(state, parts_of(state, levels=sorted(levels))), 0, Timing())
         for objective, priority, value in expected:
             if objective not in ("value", "tasks"):
                 return
@@ -201,6 +235,26 @@ def _pooled(instance: Instance, expected: brute.Optimum, where: str, record: Rec
             record.line("pooled").phases += 1
             record.bound("pooled", where, 1, found[-1] * unit if found else None, value)
             held[objective, priority] = int(value / unit)
+
+
+def _domains_first(
+    instance: Instance, objectives: tuple[str, ...], expected: brute.Optimum, where: str, record: Record
+) -> None:
+    """Choose domains, then places: the value of the first phase may be less than the optimum, and its bound no less."""
+    targets = targets_of(instance, objectives)
+    if not targets:
+        return
+    with record.timed("domains first"):
+        result = Tied(Ledger(instance, targets, Limits(), 0, None, silent), (), None).run()
+    reached = scores(instance, result.assignment, objectives)
+    record.line("domains first").phases += 1
+    record.line("domains first").agree += reached[0].value == expected[0].value
+    if reached[0].value > expected[0].value:
+        record.wrong.append(f"{where}: domains first reaches {reached[0].value}, brute force {expected[0].value}")
+    bound = result.bounds[0].value
+    if bound is not None:
+        unit = instance.value_unit if objectives[0] == "value" else Fraction(1)
+        record.bound("domains first", where, 1, round(Fraction(bound) / unit) * unit, expected[0].value)
 
 
 def _plan(
@@ -213,7 +267,10 @@ def _plan(
 ) -> None:
     """Go the whole way: counts, places, names, and the judge."""
     with record.timed("plans"):
-        result = solve_configurations(instance, objectives, Limits())
+        if instance.tied:
+            result: Result | None = run(instance, objectives=objectives, limits=Limits())
+        else:
+            result = solve_configurations(instance, objectives, Limits())
     if result is None:
         record.wrong.append(f"{where}: too many patterns")
         return

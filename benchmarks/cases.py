@@ -2,8 +2,9 @@
 
 A folder holds cases as JSON, one a line, in files ``*.jsonl``, under a folder named for their kind. Each is turned into
 a snapshot, solved, and judged anew from the snapshot. What is compared are properties, not names, for several answers
-are often equally right: how many tasks start, and how many domains they use where the case states a rule for it. Every
-case has a line, those that a snapshot cannot state too.
+are often equally right: how many tasks start, and how many domains they use where the case states a rule for it. Where
+the source says which cards each task gets, it is the rule named after it that answers, and node and cards are compared.
+Every case has a line, those that a snapshot cannot state too.
 
     python benchmarks/cases.py FOLDER
     python benchmarks/cases.py FOLDER --kind kueue_tas --output cases.json
@@ -19,20 +20,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import table
-from translate import kueue, volcano
-from translate.common import HELD, Case, InexpressibleError, Translated
+from translate import go_gpuallocator, hived, k8s_topology_manager, kueue, nrt, volcano
+from translate.common import HELD, Answer, Case, InexpressibleError, Translated
 
 import placement as pl
+from placement.compile import compile as compile_snapshot
+from placement.heuristics import HEURISTICS
 from placement.snapshot import Snapshot
+from placement.solver import Limits
 
-TRANSLATIONS: dict[str, Callable[[Case], Translated]] = {"kueue_tas": kueue.translate, "volcano": volcano.translate}
+TRANSLATIONS: dict[str, Callable[[Case], Translated]] = {
+    "kueue_tas": kueue.translate,
+    "volcano": volcano.translate,
+    "k8s_topology_manager": k8s_topology_manager.translate,
+    "nrt": nrt.translate,
+}
 """Kinds of cases that are translated."""
+ANSWERS = {"go_gpuallocator": go_gpuallocator, "hived": hived}
+"""Kinds of cases that say node and cards of each task."""
 WITHOUT = {
-    "k8s_topology_manager": "merging hints is no placement: the amounts behind a hint are not stated",
-    "nrt": "nodes.zones: no field has a zone's huge pages and devices by number",
-    "go_gpuallocator": "nodes.links: which cards of a node is compared in tests/test_links_peers.py",
+    "slurm_topology": "a topology alone: it states no job, so there is no answer to compare",
 }
 """Kinds that are not, and why."""
+KINDS = (*TRANSLATIONS, *ANSWERS, *WITHOUT)
 SECONDS = 20.0
 
 AGREES = "agrees"
@@ -42,7 +52,14 @@ UNEVEN = "source is not even"
 INEXPRESSIBLE = "not expressible"
 UNTRANSLATED = "not translated"
 WAITS = "waits for fields"
-WRONG = ("ours starts fewer", "ours spans more domains", "refused by the check", "refused by the reader")
+EXCUSED = "rule differs, see why"
+WRONG = (
+    "ours starts fewer",
+    "ours spans more domains",
+    "refused by the check",
+    "refused by the reader",
+    "rule differs",
+)
 """Outcomes that nothing excuses."""
 COLUMNS = (
     table.Column("case", "case", 22),
@@ -59,34 +76,37 @@ def main() -> None:
     """Go through a folder, print a table and write the rows down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="with one folder for each kind of cases")
-    parser.add_argument(
-        "--kind", choices=[*TRANSLATIONS, *WITHOUT], action="append", help="default: all that are there"
-    )
+    parser.add_argument("--kind", choices=KINDS, action="append", help="default: all that are there")
     parser.add_argument("--output", type=Path, help="JSON file to write")
     options = parser.parse_args()
-    kinds = options.kind or [kind for kind in (*TRANSLATIONS, *WITHOUT) if (options.folder / kind).is_dir()]
+    kinds = options.kind or [kind for kind in KINDS if (options.folder / kind).is_dir()]
     if not kinds:
-        parser.error(f"{options.folder} has none of the folders {', '.join((*TRANSLATIONS, *WITHOUT))}")
+        parser.error(f"{options.folder} has none of the folders {', '.join(KINDS)}")
     rows = []
     print(table.heading(COLUMNS))
     for kind in kinds:
-        for case in cases_of(options.folder / kind):
+        for case in cases_of(kind, options.folder / kind):
             rows.append({"kind": kind, **row_of(kind, case)})
             print(table.line(COLUMNS, rows[-1]), flush=True)
     for text in summary(rows):
         print(text)
     for kind in kinds:
         for path in sorted(options.folder.joinpath(kind).iterdir()):
-            if path.suffix != ".jsonl":
+            if kind in TRANSLATIONS and path.suffix != ".jsonl":
                 print(f"{kind}: {path.name} holds no cases")
     table.write(options.output, machine=table.machine(), rows=rows)
     sys.exit(any(row["outcome"] in WRONG for row in rows))
 
 
-def cases_of(folder: Path) -> Iterator[Case]:
+def cases_of(kind: str, folder: Path) -> Iterator[Case]:
     """Yield every case of a folder."""
+    if kind in ANSWERS:
+        yield from ANSWERS[kind].cases(folder)
+        return
     files = sorted(folder.glob("*.jsonl"))
-    if not files:
+    if not files and kind in WITHOUT:
+        yield from ({"case_id": path.name} for path in sorted(folder.iterdir()))
+    elif not files:
         sys.exit(f"{folder} has no *.jsonl; give a folder that has cases, one JSON object a line")
     for path in files:
         yield from map(json.loads, path.read_text("utf-8").splitlines())
@@ -105,6 +125,8 @@ def row_of(kind: str, case: Case) -> table.Row:
     if kind in WITHOUT:
         return {**row, "outcome": UNTRANSLATED, "why": WITHOUT[kind]}
     try:
+        if kind in ANSWERS:
+            return {**row, **answered(ANSWERS[kind].translate(case))}
         translated = TRANSLATIONS[kind](case)
     except InexpressibleError as error:
         return {**row, "outcome": INEXPRESSIBLE, "why": str(error)}
@@ -126,19 +148,53 @@ def solved(case: Translated) -> table.Row:
     ours = domains(snapshot, plan)
     outcome = outcome_of(case, started, ours, bool(pl.check(snapshot, plan)))
     levels = ("cluster", *snapshot.topology, "node")
-    excuses = {OVERCHARGES: f"{case.overcharged}; ", UNEVEN: f"{case.uneven}; "}
+    excuses = {OVERCHARGES: case.overcharged, UNEVEN: case.uneven, OURS_FITS: case.stricter}
+    reasons = [excuses.get(outcome), compared(levels, case.domains, ours)]
     return {
         "ours": f"{started} of {case.wanted}",
         "proof": plan.status,
         "levels": f"{spanned(levels, case.domains)}/{spanned(levels, ours)}",
         "outcome": outcome,
-        "why": excuses.get(outcome, "") + compared(levels, case.domains, ours),
+        "why": "; ".join(filter(None, reasons)),
     }
+
+
+def answered(case: Answer) -> table.Row:
+    """Let the rule named after the source answer a case, and compare node and cards of every task."""
+    snapshot = pl.loads(pl.dumps(case.snapshot))
+    ours = cards_of(snapshot, case.rule)
+    wanted = sum(len(job.groups) for job in case.snapshot.jobs if job.running is None)
+    plan = pl.solve(snapshot, solver=case.rule)
+    outcome = AGREES if ours == case.expected else EXCUSED if case.differs else WRONG[4]
+    return {
+        "source": f"{sum(map(len, case.expected.values()))} of {wanted}",
+        "ours": f"{sum(map(len, ours.values()))} of {wanted}",
+        "outcome": WRONG[2] if pl.check(snapshot, plan) else outcome,
+        "why": "" if ours == case.expected else f"{case.differs}: {said(case.expected)} / {said(ours)}",
+    }
+
+
+def cards_of(snapshot: Snapshot, rule: str) -> dict[str, list[tuple[str, list[int]]]]:
+    """Return node and device indices of the tasks of each job that a rule starts, as the rule itself chose them."""
+    instance = compile_snapshot(snapshot)
+    found = HEURISTICS[rule].solve(instance, objectives=(), limits=Limits()).assignment
+    places: dict[str, list[tuple[str, list[int]]]] = {}
+    for row, (job, node) in enumerate(zip(found.job.tolist(), found.node.tolist(), strict=True)):
+        cards = found.cards[found.offset[row] : found.offset[row + 1]].tolist()
+        devices = instance.node_cards.get(node)
+        gpus = sorted(cards if devices is None else (devices[card] for card in cards))
+        places.setdefault(instance.job_name(job), []).append((instance.node_name(node), gpus))
+    return places
+
+
+def said(places: dict[str, list[tuple[str, list[int]]]]) -> str:
+    """Return node and cards of every task in a few words."""
+    return ", ".join(f"{node} {gpus}" for spots in places.values() for node, gpus in spots) or "nothing"
 
 
 def outcome_of(case: Translated, started: int, ours: dict[str, int], refused: bool) -> str:
     """Return how an answer compares with the source's."""
-    fewer, more, invalid, _ = WRONG
+    fewer, more, invalid, *_ = WRONG
     if refused:
         return invalid
     if started > case.expected:

@@ -33,8 +33,11 @@ from placement.models import (
     gang,
     gang_counts,
     ladder,
+    locality,
     nodes,
+    numa,
     pattern_goals,
+    run_time,
     shares,
     tasks,
     topology,
@@ -54,6 +57,7 @@ FAMILIES: dict[str, ModuleType] = {
         shares,
         device_memory,
         capacity,
+        numa,
         gang,
         topology,
         counts,
@@ -62,6 +66,8 @@ FAMILIES: dict[str, ModuleType] = {
         configurations,
         value,
         tasks,
+        locality,
+        run_time,
         nodes,
         whole_nodes,
         fragmentation,
@@ -106,7 +112,7 @@ def _ladder_supports(instance: Instance) -> str | None:
 
 def _reference_supports(instance: Instance) -> str | None:
     wanted = sum(leaf.count * leaf.copies * c.size for c in instance.job_classes for leaf in c.leaves)
-    places = sum(c.size * (1 + len(c.cards)) for c in instance.classes)
+    places = sum(c.size * (1 + len(c.cards) + numa.choices(instance, k)) for k, c in enumerate(instance.classes))
     if wanted * places > MOST_REFERENCE_VARIABLES:
         return f"{wanted} tasks on {places} nodes and cards are more than {MOST_REFERENCE_VARIABLES} variables"
     return None
@@ -127,8 +133,10 @@ _COUNTED = {"value": "value", "tasks": "tasks"}
 REFERENCE = Formulation(
     name="reference",
     kind="exact",
-    families=("assignment", "admissibility", "shares", "device_memory", "capacity", "gang", "topology"),
-    objectives=_COUNTED | {"nodes": "nodes", "whole_nodes": "whole_nodes", "fragmentation": "fragmentation"},
+    families=("assignment", "admissibility", "shares", "device_memory", "capacity", "numa", "gang", "topology"),
+    objectives=_COUNTED
+    | {"locality": "locality", "run_time": "run_time"}
+    | {"nodes": "nodes", "whole_nodes": "whole_nodes", "fragmentation": "fragmentation"},
     supports=_reference_supports,
 )
 """Device by device, task by task: what every other formulation is measured against."""

@@ -57,6 +57,9 @@ def _merged(state: State, first: Ints, fineness: int | None, levels: Collection[
     kinds[rows, state.kind[first][rows, positions]] = True
     columns.append(_numbers(kinds))
     limits: dict[tuple[int, ...], int] = {}
+    if instance.zoned:
+        # within one zone here and anywhere there: counted together, nothing would be said of zones
+        columns.append(np.unique(instance.bound.T, axis=0, return_inverse=True)[1].reshape(-1))
     columns.append(np.array([limits.setdefault(c.limits, len(limits)) for c in instance.classes], dtype=np.int64))
     columns += [instance.domains[level, first] for level in levels]
     if fineness is None:

@@ -18,7 +18,8 @@ one for each number *u* that some task takes. With :math:`w_i` wholly free cards
     \;\le\; \sum_{i \in k} \lfloor w_i / u \rfloor \qquad \forall u \ge 2,
 
 which every placement satisfies: on one node :math:`\sum g_s n_s \le w` implies
-:math:`\sum \lfloor g_s / u \rfloor n_s \le \lfloor w / u \rfloor`.
+:math:`\sum \lfloor g_s / u \rfloor n_s \le \lfloor w / u \rfloor`. Where tasks are bound to one NUMA zone, there are
+such rows by zones, of cards and of resources; see `placement.models.zoned_pools`.
 """
 
 from __future__ import annotations
@@ -80,4 +81,17 @@ def block_rows(m: Any, instance: Instance) -> list[Row]:
             for u, row in blocks[pool].items():
                 if task.gpus >= u:
                     row.add(float(task.gpus // u), draft.n[pair])
-    return [row for rows in blocks for row in rows.values() if row.variables]
+    return [*(row for rows in blocks for row in rows.values() if row.variables), *_zone_rows(draft)]
+
+
+def _zone_rows(draft: Draft) -> list[Row]:
+    """Return the rows for what NUMA zones have room for."""
+    view = draft.view
+    if not view.instance.zoned:
+        return []
+    rows = [[Row(float(one.room)) for one in pool.zone_rows] for pool in view.pools]
+    for pair, (shape, pool) in enumerate(zip(view.shape.tolist(), view.pool.tolist(), strict=True)):
+        for one, row in zip(view.pools[pool].zone_rows, rows[pool], strict=True):
+            if shape in one.weight:
+                row.add(float(one.weight[shape]), draft.n[pair])
+    return [row for some in rows for row in some if row.variables]

@@ -16,6 +16,7 @@ import numpy as np
 
 from placement.evaluate import demand
 from placement.instance import Assignment, Bools, Instance, Ints
+from placement.models.zoned_pools import ZoneRow, most_within, zone_rows
 from placement.state import State
 
 FEW_NODES = 1000
@@ -78,6 +79,8 @@ class Pool:
         For each number u of whole cards that some task takes, 2 or more: how many such blocks the nodes have room for.
     limits : tuple of int
         Limit rows that its nodes count in.
+    zone_rows : tuple of ZoneRow
+        What the NUMA zones of its nodes have room for.
     """
 
     nodes: Ints
@@ -88,6 +91,7 @@ class Pool:
     slots: tuple[SlotType, ...]
     blocks: dict[int, int]
     limits: tuple[int, ...]
+    zone_rows: tuple[ZoneRow, ...] = ()
 
     @property
     def size(self) -> int:
@@ -297,6 +301,8 @@ def _most(state: State, some: Ints, nodes: Ints) -> Ints:
     enough = (parts > 0).sum(axis=2) >= gpus[:, None]
     on_cards = np.where(enough, parts.sum(axis=2) // np.maximum(gpus, 1)[:, None], 0)
     room = np.where(gpus[:, None] > 0, np.minimum(room, on_cards), room)
+    if instance.zoned:
+        room = most_within(state, some, nodes, parts, room)
     return np.where(instance.admits_node[some][:, instance.node_class[nodes]], room, 0)
 
 
@@ -322,6 +328,7 @@ def _pool(state: State, nodes: Ints, times: Ints, considered: Ints, alone: Ints,
         slots=slots,
         blocks={u: int(times @ (whole // u)) for u in sizes},
         limits=instance.classes[instance.node_class[nodes[0]]].limits,
+        zone_rows=zone_rows(state, nodes, times, shapes.tolist(), alone[most > 0] > 0) if instance.zoned else (),
     )
     return pool, rows
 

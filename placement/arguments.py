@@ -32,7 +32,9 @@ def refuse_arguments(
     """
     problems = []
     if not isinstance(solver, str) or (solver != "auto" and solver not in solvers):
-        problems.append(Problem("solver", f"{solver!r} is unknown", suggestion(str(solver), ["auto", *solvers])))
+        problems.append(
+            Problem("solver", f"{solver!r} is unknown", suggestion(str(solver), ["auto", *solvers], len(solvers) + 1))
+        )
     if time_limit is not None and not (_is_number(time_limit) and 0 < time_limit <= LONGEST):
         remedy = f"give seconds above 0 and up to {LONGEST:.0e}, or none"
         problems.append(Problem("time_limit", f"is {time_limit!r:.40}", remedy))

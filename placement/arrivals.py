@@ -118,7 +118,7 @@ def measure(instance: Instance, assignment: Assignment, percents: Iterable[int])
         if not len(at):
             continue
         state = State(instance)
-        state.apply(_of_jobs(assignment, order[: at[-1] + 1]))
+        state.apply(assignment.of_jobs(order[: at[-1] + 1]))
         lost = fragmentation(instance, state) / 1000 * instance.card_units
         found.append(
             Load(percent, float(100 * idle[at].mean() / total), int(failed[at[-1]]), float(100 * lost / total))
@@ -151,18 +151,3 @@ def _units_placed(instance: Instance, assignment: Assignment) -> Ints:
 def _units(instance: Instance, leaf: Leaf) -> int:
     shape = instance.shapes[leaf.shape]
     return shape.gpus * shape.units
-
-
-def _of_jobs(assignment: Assignment, jobs: Ints) -> Assignment:
-    """Return the part of an assignment that belongs to some jobs."""
-    rows = np.flatnonzero(np.isin(assignment.job, jobs))
-    chosen = [assignment.cards[assignment.offset[row] : assignment.offset[row + 1]] for row in rows]
-    offset = np.concatenate([[0], np.cumsum([len(part) for part in chosen])]).astype(np.int64)
-    return Assignment(
-        assignment.job[rows],
-        assignment.leaf[rows],
-        assignment.task[rows],
-        assignment.node[rows],
-        np.concatenate([*chosen, np.zeros(0, dtype=np.int64)]),
-        offset,
-    )

@@ -23,8 +23,9 @@ from placement.honoured import refuse_unhonoured
 from placement.instance import Instance
 from placement.plan import Baseline, Plan, Provenance
 from placement.planning import name_tasks, plan_of
+from placement.preferred import wishes
 from placement.run import Listener, Run
-from placement.snapshot import Snapshot
+from placement.snapshot import Policy, Snapshot
 from placement.snapshot.read import digest, verified
 from placement.solver import Limits, Solver, Stop
 from placement.version import VERSION
@@ -43,6 +44,8 @@ AS_COMPILING = 2.0
 """The same relative to compiling, at least; on a machine that is slow or busy, compiling has just shown by how much."""
 BY_FRAGMENTATION = 1.5
 """How many times as long where candidates are compared by fragmentation: two of them come only when the time is up."""
+BY_RUN_TIME = 2.0
+"""The same where jobs say how long they run, which is worked out job by job."""
 
 
 def solve(
@@ -112,6 +115,9 @@ def solve(
     arguments.refuse_objectives(chosen)
     compiling = time.monotonic()
     instance = compile_snapshot(used)
+    if objectives is None and chosen == Policy().objectives:
+        added = {"locality": bool(wishes(instance)), "run_time": instance.timed}
+        chosen = (*chosen, *(name for name, counts in added.items() if counts))
     reserve = _reserve(instance, chosen, time_limit, time.monotonic() - compiling)
     run = Run(instance, chosen, Limits(deadline - reserve, gap), seed, report, began)
     run.seconds["compile"] = time.monotonic() - began
@@ -146,6 +152,7 @@ def _reserve(instance: Instance, objectives: Sequence[str], time_limit: float | 
         return 0.0
     things = instance.nodes + int(demand(instance).sum())
     usual = max(AFTERWARDS + AFTERWARDS_EACH * things, AS_COMPILING * compiling)
+    usual *= BY_RUN_TIME if instance.timed else 1.0
     return min(time_limit / 2, usual * (BY_FRAGMENTATION if "fragmentation" in objectives else 1.0))
 
 

@@ -11,9 +11,19 @@ from fractions import Fraction
 import numpy as np
 
 from placement.instance import Assignment, Instance, Ints
+from placement.preferred import locality
+from placement.run_time import run_time
 from placement.state import State
 
-SENSE: dict[str, int] = {"value": 1, "tasks": 1, "fragmentation": -1, "whole_nodes": 1, "nodes": -1}
+SENSE: dict[str, int] = {
+    "value": 1,
+    "tasks": 1,
+    "locality": -1,
+    "run_time": -1,
+    "fragmentation": -1,
+    "whole_nodes": 1,
+    "nodes": -1,
+}
 """+1 where more is better, -1 where less is."""
 
 
@@ -21,7 +31,8 @@ SENSE: dict[str, int] = {"value": 1, "tasks": 1, "fragmentation": -1, "whole_nod
 class Score:
     """Value of one objective, or of one priority of it, in its own unit.
 
-    Units: ``value`` in GPU-milli times weight, ``tasks`` and nodes in items, ``fragmentation`` in GPU-milli.
+    Units: ``value`` in GPU-milli times weight, ``tasks`` and nodes in items, ``locality`` in levels, ``run_time`` in
+    seconds times weight, ``fragmentation`` in GPU-milli.
     """
 
     objective: str
@@ -44,6 +55,10 @@ def scores(instance: Instance, assignment: Assignment, objectives: tuple[str, ..
             continue
         if objective == "tasks":
             value = Fraction(len(assignment))
+        elif objective == "locality":
+            value = Fraction(locality(instance, assignment))
+        elif objective == "run_time":
+            value = Fraction(run_time(instance, assignment), 1000)
         elif objective == "nodes":
             value = Fraction(_nodes_used(instance, assignment))
         else:

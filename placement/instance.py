@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from placement.durations import RunTime
 from placement.gang import Branch, Leaf, is_tied
 from placement.snapshot import Snapshot
 
@@ -23,6 +24,9 @@ Bools = npt.NDArray[np.bool_]
 
 GPU = -1
 """Resource index that stands for card units in a `LimitRow`."""
+
+ANY, FEWEST, ONE = 0, 1, 2
+"""What a shape asks of NUMA zones: nothing, as few as an empty node needs for it (``restricted``), or one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,30 @@ class CardKind:
 
 
 @dataclass(frozen=True, slots=True)
+class Zones:
+    """The NUMA zones of a node, as far as tasks that are bound to some of them are concerned.
+
+    A task that is not bound takes its CPU and memory wherever the others leave it, so beside what the whole node has
+    free, these rows say all: tasks that are bound within a set of zones fit if and only if for every set the demand of
+    those within it is at most what the set has (Hall's condition, for each resource by itself).
+
+    Attributes
+    ----------
+    count : int
+        How many there are.
+    card : tuple of int
+        Zone of each card, in canonical order.
+    slack : tuple of tuple of int
+        For each of `Instance.zone_sets` and each resource: what tasks bound within it may still take. At least all
+        demand where zones do not count the resource, and for sets that are no proper subset of these zones.
+    """
+
+    count: int
+    card: tuple[int, ...]
+    slack: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeClass:
     """Nodes that no task can tell apart now.
 
@@ -59,6 +87,8 @@ class NodeClass:
         Whether running work is on the node.
     limits : tuple of int
         Indices of the limit rows the node counts in.
+    zones : Zones, optional
+        Absent where no pending task is bound to zones, and on nodes that list none.
     """
 
     nodes: Ints
@@ -66,6 +96,7 @@ class NodeClass:
     cards: tuple[tuple[int, int, int], ...]
     in_use: bool
     limits: tuple[int, ...]
+    zones: Zones | None = None
 
     @property
     def size(self) -> int:
@@ -87,12 +118,15 @@ class Shape:
         Device memory needed on each card.
     demand : tuple of int
         Amount per resource.
+    numa : int
+        What it asks of NUMA zones: `ANY`, `FEWEST` or `ONE`.
     """
 
     gpus: int
     units: int
     memory: int
     demand: tuple[int, ...]
+    numa: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +162,8 @@ class JobClass:
     leaves : tuple of Leaf
         Its leaves by index; `Leaf.value` is in `Instance.value_unit`.
     affinity : tuple of Affinity
+    run : RunTime, optional
+        Absent where the jobs state neither a duration nor data.
     """
 
     jobs: Ints
@@ -135,6 +171,7 @@ class JobClass:
     root: Branch
     leaves: tuple[Leaf, ...]
     affinity: tuple[Affinity, ...] = ()
+    run: RunTime | None = None
 
     @property
     def tied(self) -> bool:
@@ -216,6 +253,15 @@ class Instance:
         Of domains, from wide to narrow: ``"cluster"``, the snapshot's, ``"node"``.
     domains : int array (levels, N)
         Number of the domain of each node at each level; -1 where it is in none.
+    zone_sets : tuple of int
+        Sets of NUMA zones, as bits, for which `Zones.slack` has rows: single zones, or every proper subset where some
+        task is bound to several. Empty where no pending task is bound.
+    bound : int array (S, K)
+        Within how many zones a task lies on a node of the class, 0 where it is not bound.
+    node_zones : dict of int to tuple of int
+        Which of the node's zones, in the order of the file, each canonical zone is, where it is not 0, 1, 2, …
+    widest : int
+        Most cards in a node. Zone z that a task is bound to is position ``widest + z`` among what the task takes.
     """
 
     snapshot: Snapshot
@@ -242,11 +288,25 @@ class Instance:
     limits: tuple[LimitRow, ...]
     levels: tuple[str, ...]
     domains: Ints
+    zone_sets: tuple[int, ...]
+    bound: Ints
+    node_zones: dict[int, tuple[int, ...]]
+    widest: int
+
+    @property
+    def zoned(self) -> bool:
+        """Whether some pending task is bound to NUMA zones on some node."""
+        return bool(self.zone_sets)
 
     @property
     def tied(self) -> bool:
         """Whether some pending job says where its tasks may lie relative to one another."""
         return any(job_class.tied for job_class in self.job_classes)
+
+    @property
+    def timed(self) -> bool:
+        """Whether some pending job states how long it runs or where its data are."""
+        return any(job_class.run is not None for job_class in self.job_classes)
 
     @property
     def nodes(self) -> int:
@@ -288,7 +348,8 @@ class Assignment:
         Number of the task within the leaf; copies continue the count (copy ``c`` has tasks ``c*count`` …).
     node : int array (T,)
     cards : int array
-        Canonical card positions of all tasks, one after the other.
+        Canonical positions of what all tasks take, one after the other: of cards, and behind them of the NUMA zones
+        that a task is bound to (see `Instance.widest`).
     offset : int array (T + 1,)
         Row i has ``cards[offset[i]:offset[i + 1]]``.
     """
@@ -315,6 +376,15 @@ class Assignment:
         cards = np.array([card for row in rows for card in row[4]], dtype=np.int64)
         offset = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
         return cls(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], cards, offset)
+
+    def of_jobs(self, jobs: Ints) -> Assignment:
+        """Return the part that belongs to some jobs."""
+        rows = np.flatnonzero(np.isin(self.job, jobs))
+        lengths = np.diff(self.offset)[rows]
+        offset = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        first = np.repeat(self.offset[rows] - offset[:-1], lengths)
+        cards = self.cards[first + np.arange(int(offset[-1]))]
+        return Assignment(self.job[rows], self.leaf[rows], self.task[rows], self.node[rows], cards, offset)
 
     def __len__(self) -> int:
         return len(self.job)

@@ -48,6 +48,8 @@ def size(instance: Instance, shape: int) -> int:
 
 def unsupported(instance: Instance) -> str | None:
     """Return why ladder rows would not be exact, or None."""
+    if instance.zoned:
+        return "a task is bound to NUMA zones, which part the cards of a node"
     total = demand(instance)
     wanted = np.flatnonzero(total).tolist()
     for s in wanted:

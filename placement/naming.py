@@ -10,8 +10,10 @@ import numpy as np
 
 from placement.collector import collector_paused
 from placement.instance import Assignment, Instance, Ints
-from placement.links import by_links, set_scores
+from placement.links import set_scores
+from placement.numa import in_zones, without_zones
 from placement.plan import Tasks
+from placement.run_time import settled
 from placement.snapshot import Job, Node
 
 
@@ -32,9 +34,14 @@ def _names(entries: Sequence[Job] | Sequence[Node], spec: Ints, copy: Ints) -> l
 
 @collector_paused()
 def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
-    """Return the placed tasks by name, in the order of the snapshot, each with the cards that links make the best."""
-    assignment = by_links(instance, assignment)
+    """Return the placed tasks by name, in the order of the snapshot.
+
+    Of alike cards each gets those that links make the best, and then what the NUMA zones of its node give it.
+    """
+    bound = without_zones(instance, assignment)[1]
+    assignment = settled(instance, assignment)
     gpus = _devices(instance, assignment)
+    inside = in_zones(instance, assignment, bound, gpus)
     return Tasks(
         job=_repeated(job_names, instance, assignment.job),
         group=_groups(instance, assignment),
@@ -42,6 +49,11 @@ def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
         node=_repeated(node_names, instance, assignment.node),
         gpus=gpus,
         links=set_scores(instance, assignment, gpus) or msgspec.UNSET,
+        zones=inside.zones or msgspec.UNSET,
+        cpu=inside.cpu or msgspec.UNSET,
+        memory=inside.memory or msgspec.UNSET,
+        nics=inside.nics or msgspec.UNSET,
+        cpus=inside.cpus or msgspec.UNSET,
     )
 
 

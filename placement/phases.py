@@ -132,7 +132,7 @@ def _step(instance: Instance, objective: str) -> Fraction:
         return instance.value_unit
     if objective == "fragmentation":
         return Fraction(1000, max(1, int(demand(instance).sum())) * instance.card_units)
-    return Fraction(1)
+    return Fraction(1, 1000) if objective == "run_time" else Fraction(1)
 
 
 def _round(instance: Instance, bound: Bound) -> Fraction:
@@ -157,5 +157,12 @@ def _limits(instance: Instance) -> dict[Key, Fraction]:
             worth[job_class.priority] += wanted * leaf.value
     in_use = sum(node_class.size for node_class in instance.classes if node_class.in_use)
     limits: dict[Key, Fraction] = {("value", tier): total * instance.value_unit for tier, total in worth.items()}
-    numbers = {"tasks": tasks, "fragmentation": 0, "whole_nodes": instance.nodes, "nodes": in_use}
+    numbers = {
+        "tasks": tasks,
+        "locality": 0,
+        "run_time": 0,
+        "fragmentation": 0,
+        "whole_nodes": instance.nodes,
+        "nodes": in_use,
+    }
     return limits | {(name, None): Fraction(number) for name, number in numbers.items()}

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
+
+from placement.plan_tables import Locality as Locality
+from placement.plan_tables import RunTimes as RunTimes
+from placement.units import Quantity
 
 FORMAT = "placement-plan/1"
 
@@ -20,6 +24,21 @@ class Place(_Record, frozen=True, kw_only=True):
 
     node: str
     gpus: tuple[int, ...]
+    zones: tuple[int, ...] = ()
+    cpu: tuple[Quantity, ...] = ()
+    memory: tuple[Quantity, ...] = ()
+    nics: tuple[str, ...] = ()
+    cpus: str = ""
+
+    @property
+    def cpuset_cpus(self) -> str:
+        """Value of ``cpuset.cpus``: all CPUs of these zones; empty where the snapshot does not list them."""
+        return self.cpus
+
+    @property
+    def cpuset_mems(self) -> str:
+        """Value of ``cpuset.mems``: the NUMA zones of the task; empty on a node that lists no zones."""
+        return ",".join(map(str, self.zones))
 
     @property
     def cdi_devices(self) -> tuple[str, ...]:
@@ -52,6 +71,16 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
     links : list of (int or None), optional
         What the cards of the task score by the paths between them, see `placement.links.scale`; None for a task with
         fewer than two cards or on a node that lists no paths. `msgspec.UNSET` where that is every task.
+    zones : list of list of int, optional
+        Numbers (``id``) of the NUMA zones of the node that cards, CPU, memory and NICs of the task come from, in the
+        order of the file; empty on a node that lists no zones. `msgspec.UNSET` where that is every task.
+    cpu, memory : list of list of quantity, optional
+        Cores and bytes of the task from each of these zones; empty where the zones of the node state none.
+    nics : list of list of str, optional
+        NICs of the task; `msgspec.UNSET` where no task asks for any.
+    cpus : list of str, optional
+        All CPUs of these zones as the kernel lists them, such as ``"0-31,64-95"``; empty where one of the zones does
+        not list its own. `msgspec.UNSET` where that is every task.
     """
 
     job: list[str] = []
@@ -60,6 +89,11 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
     node: list[str] = []
     gpus: list[list[int]] = []
     links: list[int | None] | msgspec.UnsetType = msgspec.UNSET
+    zones: list[list[int]] | msgspec.UnsetType = msgspec.UNSET
+    cpu: list[list[Quantity]] | msgspec.UnsetType = msgspec.UNSET
+    memory: list[list[Quantity]] | msgspec.UnsetType = msgspec.UNSET
+    nics: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
+    cpus: list[str] | msgspec.UnsetType = msgspec.UNSET
 
     def __len__(self) -> int:
         return len(self.job)
@@ -69,7 +103,26 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
 
     @cached_property
     def _places(self) -> dict[tuple[str, str, int], Place]:
-        return {(job, group, index): Place(node=node, gpus=tuple(gpus)) for job, group, index, node, gpus in self}
+        in_zones = zip(
+            _filled(self.zones, len(self)),
+            _filled(self.cpu, len(self)),
+            _filled(self.memory, len(self)),
+            _filled(self.nics, len(self)),
+            [""] * len(self) if isinstance(self.cpus, msgspec.UnsetType) else self.cpus,
+            strict=True,
+        )
+        return {
+            (job, group, index): Place(
+                node=node,
+                gpus=tuple(gpus),
+                zones=tuple(zones),
+                cpu=tuple(cpu),
+                memory=tuple(memory),
+                nics=tuple(nics),
+                cpus=cpus,
+            )
+            for (job, group, index, node, gpus), (zones, cpu, memory, nics, cpus) in zip(self, in_zones, strict=True)
+        }
 
     def __getitem__(self, key: tuple[str, str, int]) -> Place:
         """Return where a task runs, by (job, group, index).
@@ -85,30 +138,12 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
         return key in self._places
 
 
-class Locality(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """How near one another tied tasks lie, in columns of equal length, sorted by the order of the snapshot.
+T = TypeVar("T")
 
-    There is a row for each placed job, for each of its groups that states a topology or is named in an affinity, and
-    for each copy of that group with a placed task.
 
-    Attributes
-    ----------
-    job, group : list of str
-        Name of the job and path of the group.
-    copy : list of int
-        Number of the copy, from 0; a nested group has as many as the counts above it multiply to.
-    level : list of str
-        The narrowest of ``"cluster"``, the snapshot's levels and ``"node"`` of which one domain holds all its placed
-        tasks.
-    domains : list of list of int
-        How many domains it uses at each of the snapshot's levels, and last how many nodes.
-    """
-
-    job: list[str] = []
-    group: list[str] = []
-    copy: list[int] = []
-    level: list[str] = []
-    domains: list[list[int]] = []
+def _filled(column: list[list[T]] | msgspec.UnsetType, length: int) -> list[list[T]]:
+    """Return a column, with empty lists where it is not set."""
+    return [[]] * length if isinstance(column, msgspec.UnsetType) else column
 
 
 class Phase(_Record, frozen=True, kw_only=True):
@@ -282,6 +317,8 @@ class Plan(
         Whether `placement.check` accepted the plan and recomputed its values.
     locality : Locality, optional
         Of the tasks that a topology or an affinity ties to one another; None where there are none.
+    run : RunTimes, optional
+        Of the placed jobs that state a duration or data; None where there are none.
     """
 
     snapshot: str
@@ -296,6 +333,7 @@ class Plan(
     provenance: Provenance
     checked: bool
     locality: Locality | None = None
+    run: RunTimes | None = None
 
     @property
     def seconds(self) -> dict[str, float]:

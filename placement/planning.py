@@ -47,7 +47,7 @@ def plan_of(
     notes : sequence of str
     """
     tasks = name_tasks(instance, result.assignment)
-    scores, figures, locality = worth(instance.snapshot, tasks, objectives)
+    scores, figures, locality, run = worth(instance.snapshot, tasks, objectives)
     phases, proven, doubts = phases_of(instance, scores, bounds)
     status: Literal["proven", "bounded", "feasible"]
     status = "proven" if proven else "bounded" if phases and phases[0].bound is not None else "feasible"
@@ -64,6 +64,7 @@ def plan_of(
         provenance=provenance,
         checked=False,
         locality=locality,
+        run=run,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import cast
 
 import msgspec
@@ -14,6 +15,9 @@ from placement import units
 from placement.instance import Ints
 from placement.rules import CARD_FILTERS, DIMENSIONS, NodeFilter
 from placement.snapshot import Gpu, Job, Node, Task
+
+BOUND = ("restricted", "single-numa-node")
+"""Policies that bind a task to NUMA zones."""
 
 
 class Refusals:
@@ -31,6 +35,7 @@ class Refusals:
         first = np.unique(self._layout, return_index=True)[1].tolist()
         self._cards = [[gpu for gpu in nodes[number].gpus for _ in range(gpu.count)] for number in first]
         assert len(layouts) == len(first)
+        self._nodes = nodes
 
     def reasons(self, job: Job, task: Task) -> tuple[list[str], Ints]:
         """Return some reasons, and for each kind the number of the first that it has; -1 where it takes the task."""
@@ -48,7 +53,17 @@ class Refusals:
                 elif amount > 0:
                     found.add([text], np.zeros(self._count, dtype=np.int64))
         found.add([cards_refusal(job, task, cards) or "" for cards in self._cards], self._layout)
+        if task.numa in BOUND:
+            first, number = self._zones
+            found.add([zones_refusal(job, task, node) or "" for node in first], number)
         return found.texts, found.of
+
+    @cached_property
+    def _zones(self) -> tuple[list[Node], Ints]:
+        """One node of each sort that zones can tell apart, and the number of each kind's."""
+        encode = msgspec.json.Encoder().encode
+        _, number = _distinct([encode((node.gpus, node.zones)) for node in self._nodes])
+        return [self._nodes[place] for place in np.unique(number, return_index=True)[1].tolist()], number
 
     def takes(self, job: Job, task: Task) -> bool:
         """Return whether some kind of node takes a task."""
@@ -125,3 +140,38 @@ def _card_refusal(job: Job, task: Task, gpu: Gpu) -> str | None:
     ):
         return "too little device memory"
     return None
+
+
+def zones_refusal(job: Job, task: Task, node: Node) -> str | None:
+    """Return why the NUMA zones of a node without work do not do for a task that is bound to some, or None.
+
+    The node takes it otherwise: so a restricted task lies in all zones, if in no fewer.
+    """
+    if not node.zones:
+        return f"no NUMA zones are listed, {task.numa} asks for some"
+    if task.numa == "restricted":
+        return None
+    cards = [gpu for gpu in node.gpus for _ in range(gpu.count)]
+    usable = [sum(not _card_refusal(job, task, cards[card]) for card in zone.gpus) for zone in node.zones]
+    parts: list[tuple[str, Fraction, list[Fraction]]] = [
+        ("cards", Fraction(task.gpus), [Fraction(number) for number in usable]),
+        ("NICs", Fraction(task.nics), [Fraction(len(zone.nics)) for zone in node.zones]),
+    ]
+    for name in ("cpu", "memory"):
+        stated = [getattr(zone, name) for zone in node.zones]
+        if None not in stated:
+            parts.append((name, units.exact(getattr(task, name)), [units.exact(amount) for amount in stated]))
+    if any(all(there[zone] >= asked for _, asked, there in parts) for zone in range(len(node.zones))):
+        return None
+    for name, asked, there in parts:
+        if asked > max(there):
+            have = _text(max(there), name)
+            return f"{_text(asked, name)} {name} asked for in one NUMA zone, the largest has {have}"
+    return "no NUMA zone has all it asks for at once"
+
+
+def _text(amount: Fraction, name: str) -> str:
+    """Return an amount for people, who read bytes in GiB; rounded where it is long."""
+    value = amount / 2**30 if name == "memory" else amount
+    number = f"{int(value):,}" if value.denominator == 1 else f"{float(value):.6g}"
+    return f"{number}Gi" if name == "memory" else number

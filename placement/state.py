@@ -2,16 +2,19 @@
 
 How cards are shared is stated here once for all methods that build a placement: a task takes `gpus` distinct
 cards that admit it, `units` of each, and its device memory fits what is left on each. Shares on two cards are not
-a card: 0.4 free here and 0.4 free there hold no task of 0.8.
+a card: 0.4 free here and 0.4 free there hold no task of 0.8. So is how NUMA zones hold tasks that are bound to them:
+such a task takes cards of so many zones, and all it demands comes from these; see `placement.instance.Zones`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
 from operator import gt
 
 import numpy as np
 
-from placement.instance import GPU, Assignment, Bools, Instance, Ints
+from placement.instance import ANY, GPU, Assignment, Bools, Instance, Ints
 
 
 class State:
@@ -26,6 +29,10 @@ class State:
         absent cards have 0 units, 0 memory and kind -1.
     limits : int array (L,)
         What is left of each limit row.
+    zone : int array (N, C)
+        NUMA zone of each card; no columns where no task is bound to any.
+    slack : int array (N, M, R)
+        What tasks bound within each of the M sets of zones may still take; see `placement.instance.Zones`.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -50,11 +57,45 @@ class State:
             len(instance.shapes), resources
         )
         self._asked = list(self.demand[:, :, None])  # a column each, to compare many nodes with
+        self._zones(instance)
         kinds = len(instance.card_kinds)
         # one more column, so that kind -1 (no card) looks up False
         self.admits_card: Bools = np.zeros((len(instance.shapes), kinds + 1), dtype=np.bool_)
         self.admits_card[:, :kinds] = instance.admits_card
         self._admits: list[list[bool]] = self.admits_card.tolist()
+
+    def _zones(self, instance: Instance) -> None:
+        """Set up what tasks bound to NUMA zones may take."""
+        sets, resources = instance.zone_sets, len(instance.resources)
+        widest = self.units.shape[1] if sets else 0
+        zone = np.zeros((len(instance.classes), widest), dtype=np.int64)
+        slack = np.zeros((len(instance.classes), len(sets), resources), dtype=np.int64)
+        counts = np.zeros(len(instance.classes), dtype=np.int64)
+        for k, node_class in enumerate(instance.classes):
+            if node_class.zones is not None:
+                zone[k, : len(node_class.cards)] = node_class.zones.card
+                slack[k] = np.array(node_class.zones.slack, dtype=np.int64).reshape(len(sets), resources)
+                counts[k] = node_class.zones.count
+        self.zone: Ints = zone[instance.node_class]
+        self.slack: Ints = slack[instance.node_class]
+        self._zone_count = counts
+        most = int(counts.max(initial=0))
+        self._choices: list[list[int]] = [
+            [sum(1 << zone for zone in some) for some in combinations(range(most), size)] for size in range(most + 1)
+        ]
+        self._covering: dict[int, Ints] = {}
+
+    def _sets_over(self, bits: int) -> Ints:
+        """Return the rows of the sets that hold all of some zones."""
+        if bits not in self._covering:
+            rows = [row for row, one in enumerate(self.instance.zone_sets) if not bits & ~one]
+            self._covering[bits] = np.array(rows, dtype=np.int64)
+        return self._covering[bits]
+
+    def zone_count(self, nodes: Ints) -> Ints:
+        """Return how many NUMA zones some nodes have; 0 where no task is bound to any."""
+        count: Ints = self._zone_count[self.instance.node_class[nodes]]
+        return count
 
     def usable(self, shape: int, nodes: Ints) -> Bools:
         """Return which cards of some nodes have room for one task's share, as a (nodes, C) mask."""
@@ -73,11 +114,52 @@ class State:
         """Return which of some nodes have free what one more task takes; filters on nodes and limits aside."""
         task = self.instance.shapes[shape]
         ok: Bools = np.logical_and.reduce(self.free.T.take(nodes, axis=1) >= self._asked[shape])
+        if task.numa != ANY and self.instance.zone_sets:
+            return self._has_room_within(shape, nodes, ok)
         if task.gpus == 1:
             ok &= np.logical_or.reduce(self._usable(shape, nodes))
         elif task.gpus:
             ok &= self._usable(shape, nodes).sum(axis=0) >= task.gpus
         return ok
+
+    def _has_room_within(self, shape: int, nodes: Ints, ok: Bools) -> Bools:
+        """Return the same for tasks that are bound to zones on some nodes, given whose resources suffice in all."""
+        usable = self._usable(shape, nodes).T
+        needed = self.instance.bound[shape][self.instance.node_class[nodes]]
+        found: Bools = ok & (needed == 0) & (usable.sum(axis=1) >= self.instance.shapes[shape].gpus)
+        unknown = ok & (needed > 0)
+        for rows, _ in self._holding(shape, nodes, usable, unknown):
+            found[rows], unknown[rows] = True, False
+        return found
+
+    def _holding(self, shape: int, nodes: Ints, usable: Bools, among: Bools) -> Iterator[tuple[Ints, Bools]]:
+        """Yield for each set of zones the places in `nodes` where it holds one more task, and its usable cards there.
+
+        What is `among` those to look at may change in between.
+        """
+        gpus, counts = self.instance.shapes[shape].gpus, self.zone_count(nodes)
+        needed = self.instance.bound[shape][self.instance.node_class[nodes]]
+        for size in np.unique(needed[needed > 0]).tolist():
+            for bits in self._choices[size]:
+                rows = np.flatnonzero(among & (needed == size) & (bits >> counts == 0))
+                inside = (bits >> self.zone[nodes[rows]] & 1 == 1) & usable[rows]
+                slack = self.slack[np.ix_(nodes[rows], self._sets_over(bits))]
+                holds = (inside.sum(axis=1) >= gpus) & (slack >= self.demand[shape]).all(axis=(1, 2))
+                yield rows[holds], inside[holds]
+
+    def within_reach(self, shape: int, nodes: Ints) -> Bools:
+        """Return which cards of some nodes one more task could be on, as a (nodes, C) mask, resources of all aside.
+
+        These are those with room for its share, and where it is bound to NUMA zones, in zones that hold it.
+        """
+        usable = self.usable(shape, nodes)
+        if self.instance.shapes[shape].numa == ANY or not self.instance.zone_sets:
+            return usable
+        bound = self.instance.bound[shape][self.instance.node_class[nodes]] > 0
+        reach: Bools = usable & ~bound[:, None]
+        for rows, inside in self._holding(shape, nodes, usable, bound):
+            reach[rows] |= inside
+        return reach
 
     def _with_room(self, shape: int, node: int) -> list[tuple[int, int, int]]:
         """Return free units, free memory and position of each card of a node with room for one task's share."""
@@ -110,8 +192,13 @@ class State:
         return task.gpus * task.units if resource == GPU else task.demand[resource]
 
     def tightest(self, shape: int, node: int) -> tuple[int, ...] | None:
-        """Return the cards with least room that can take one task, or None; ties go to the lowest position."""
+        """Return the usable cards with least room left, ties by position, or None if there are too few.
+
+        A task that is bound to NUMA zones gets those in which that leaves least, and their positions behind the cards.
+        """
         gpus = self.instance.shapes[shape].gpus
+        if self.instance.zone_sets:
+            return self._tightest_within(shape, node, self._with_room(shape, node) if gpus else [])
         if not gpus:
             return ()
         cards = self._with_room(shape, node)
@@ -121,6 +208,49 @@ class State:
             return (min(cards)[2],)
         cards.sort()
         return tuple(sorted([position for _, _, position in cards[:gpus]]))
+
+    def on_card(self, shape: int, node: int, card: int) -> tuple[int, ...]:
+        """Return what a task of one card takes on a node that has room when it is on a card within its reach."""
+        if not self.instance.bound[shape, self.instance.node_class[node]]:
+            return (card,)
+        spot = self._tightest_within(shape, node, [one for one in self._with_room(shape, node) if one[2] == card])
+        assert spot is not None
+        return spot
+
+    def _tightest_within(self, shape: int, node: int, usable: list[tuple[int, int, int]]) -> tuple[int, ...] | None:
+        """Return the same where cards are in zones: those of zones with few that are usable come first."""
+        instance, k = self.instance, self.instance.node_class[node]
+        gpus, size, count = instance.shapes[shape].gpus, int(instance.bound[shape, k]), int(self._zone_count[k])
+        if len(usable) < gpus:
+            return None
+        of_card = self.zone[node].tolist()
+        inside = [sum(of_card[card[2]] == zone for card in usable) for zone in range(max(1, count))]
+        cards = sorted((units, memory, inside[of_card[card]], card) for units, memory, card in usable)
+        if not size:
+            return self._of_one_zone(cards, gpus, of_card)
+        best: tuple[object, ...] | None = None
+        spot: tuple[int, ...] | None = None
+        for bits in self._choices[size]:
+            some = [card for card in cards if bits >> of_card[card[3]] & 1]
+            slack = self.slack[node, self._sets_over(bits)]
+            if bits >> count or len(some) < gpus or (slack < self.demand[shape]).any():
+                continue
+            rank = ([card[:2] for card in some[:gpus]], len(some), slack.min(axis=0).tolist())
+            if best is None or rank < best:
+                zones = [instance.widest + zone for zone in range(count) if bits >> zone & 1]
+                best, spot = rank, (*sorted(card[3] for card in some[:gpus]), *zones)
+        return spot
+
+    @staticmethod
+    def _of_one_zone(cards: list[tuple[int, int, int, int]], gpus: int, of_card: list[int]) -> tuple[int, ...]:
+        """Return the first of some cards, or as good ones of one zone with few of them: that is nobody's loss."""
+        first = cards[:gpus]
+        for zone in {of_card[card[3]]: None for card in cards}:
+            some = [card for card in cards if of_card[card[3]] == zone][:gpus]
+            if [card[:2] for card in some] == [card[:2] for card in first]:
+                first = some
+                break
+        return tuple(sorted(card[3] for card in first))
 
     def spot(self, shape: int, node: int) -> tuple[int, ...] | None:
         """Return the same, or None too if the node is short of a resource; filters on nodes and limits aside."""
@@ -132,12 +262,23 @@ class State:
         """Take what one task needs of a node and its cards; with ``sign=-1`` give it back."""
         task = self.instance.shapes[shape]
         self.free[node] -= sign * self.demand[shape]
+        bits = 0
         for card in cards:
+            if card >= self.instance.widest:
+                bits |= 1 << card - self.instance.widest
+                continue
             self.units[node, card] -= sign * task.units
             if task.memory:
                 self.memory[node, card] -= sign * task.memory
+        if bits:
+            self.slack[node, self._sets_over(bits)] -= sign * self.demand[shape]
         for row in self.instance.classes[self.instance.node_class[node]].limits:
             self.limits[row] -= sign * self.limit_use(shape, row)
+
+    def bind(self, rows: Ints, bits: int, shape: Ints, node: Ints) -> None:
+        """Take what some tasks demand of a set of zones, by their shapes and nodes."""
+        sets = self._sets_over(bits)
+        np.subtract.at(self.slack, (node[rows][:, None], sets), self.demand[shape[rows]][:, None, :])
 
     def remove(self, shape: int, node: int, cards: tuple[int, ...]) -> None:
         """Give back what one task took."""

@@ -9,7 +9,6 @@ kind is kept; of the ways to reach the same cluster the most valuable one is.
 from __future__ import annotations
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from brute_facts import (
     Card,
     Kind,
+    added,
     amounts_of,
     capacity_of,
     card_allows,
@@ -28,17 +28,21 @@ from brute_facts import (
     leaf_groups,
     leaf_tasks,
     node_allows,
+    plus,
     share_of,
     sorted_cards,
     take,
 )
-from brute_ties import Name, is_tied, may_run, names_of, written_out
+from brute_facts import close as close
+from brute_ties import Name, is_tied, levels_wider, may_run, names_of, written_out
+from brute_times import Lies, lies_on, states_times, weighted
+from brute_zones import Load, Within, all_running, counted, hold, in_order, is_bound, sets_of, zones_of
 
 from placement import units
 from placement.snapshot import Job, Snapshot
 
-NodeState = tuple[tuple[Fraction, ...], tuple[Card, ...]]
-"""What new tasks use of each resource, and the cards, sorted."""
+NodeState = tuple[tuple[Fraction, ...], tuple[Card, ...], tuple[Load, ...]]
+"""What new tasks use of each resource, the cards, sorted, and what new tasks take within which NUMA zones."""
 State = tuple[NodeState, ...]
 Best = dict[State, tuple[Fraction, ...]]
 
@@ -90,6 +94,11 @@ class _Search:
         self.priorities = sorted({job.priority for job in self.pending}, reverse=True)
         extended = {name for job in snapshot.jobs for _, task, _ in leaf_tasks(job) for name in task.extended}
         self.resources = ["gpus", "cpu", "memory", "pods", *(f"extended {name}" for name in sorted(extended))]
+        tasks = [task for job in self.pending for _, task, _ in leaf_tasks(job)]
+        if any(task.nics for task in tasks):
+            self.resources.append("nics")
+        self.timed = any(map(states_times, self.pending)) and "run_time" in objectives
+        self.zoned = any(map(is_bound, tasks)) or self.timed
         self._cluster()
         self._domains()
 
@@ -99,6 +108,7 @@ class _Search:
         share: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
         memory: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
         busy: set[str] = set()
+        within = all_running(self.snapshot) if self.zoned else {}
         for job in self.snapshot.jobs:
             tasks = {path: task for path, task, _ in leaf_tasks(job)}
             for place in job.running.tasks if job.running else ():
@@ -117,23 +127,24 @@ class _Search:
                     have = capacity_of(node, resource)
                     free.append(None if have is None else max(Fraction(0), have - used[name][resource]))
                 cards: list[Card] = []
+                zones = zones_of(node) if self.zoned else None
                 for index, (entry, gpu) in enumerate(cards_of(node)):
                     limit = None if gpu.memory is None else units.exact(gpu.memory)
-                    cards.append(
-                        (
-                            entry,
-                            max(Fraction(0), 1 - share[name, index]),
-                            None if limit is None else max(Fraction(0), limit - memory[name, index]),
-                        )
-                    )
-                rows.append((spec, name in busy, tuple(free), sorted_cards(cards), dict(used[name])))
-        order = sorted(range(len(rows)), key=lambda i: repr(rows[i][:4]))  # equal nodes side by side
+                    left = None if limit is None else max(Fraction(0), limit - memory[name, index])
+                    zone = 0 if zones is None else zones.of_card[index]
+                    cards.append((entry, max(Fraction(0), 1 - share[name, index]), left, zone))
+                alike = (spec, name in busy, tuple(free), sorted_cards(cards), in_order(within.get(name, ())))
+                rows.append((*alike, dict(used[name]), name))
+        order = sorted(range(len(rows)), key=lambda i: repr(rows[i][:5]))  # equal nodes side by side
         self.rows = [rows[i] for i in order]
         self.nodes = [self.snapshot.nodes[row[0]] for row in self.rows]
         self.busy = [row[1] for row in self.rows]
         self.free = [row[2] for row in self.rows]
-        self.groups = [list(g) for _, g in itertools.groupby(range(len(self.rows)), key=lambda i: self.rows[i][:4])]
-        self.start: State = tuple((tuple(Fraction(0) for _ in self.resources), row[3]) for row in self.rows)
+        self.names = [row[6] for row in self.rows]
+        keys = [(row[:5], row[6] if self.timed else "") for row in self.rows]
+        self.groups = [list(g) for _, g in itertools.groupby(range(len(self.rows)), key=keys.__getitem__)]
+        self.zones = [zones_of(node) if self.zoned else None for node in self.nodes]
+        self.start: State = tuple((tuple(Fraction(0) for _ in self.resources), row[3], ()) for row in self.rows)
 
     def _domains(self) -> None:
         """Collect (nodes inside, resource, what is left) of every limit."""
@@ -148,7 +159,7 @@ class _Search:
             caps |= {f"extended {name}": quantity for name, quantity in limit.extended.items()}
             for name, quantity in caps.items():
                 if quantity is not None and name in self.resources:
-                    taken = sum((self.rows[i][4].get(name, Fraction(0)) for i in inside), Fraction(0))
+                    taken = sum((self.rows[i][5].get(name, Fraction(0)) for i in inside), Fraction(0))
                     left = max(Fraction(0), units.exact(quantity) - taken)
                     self.limits.append((inside, self.resources.index(name), left))
 
@@ -157,8 +168,8 @@ class _Search:
         frontier: Best = {self.start: tuple(Fraction(0) for _ in keys)}
         kinds_of = {id(job): self._kinds(job) for job in self.pending}
         # where tasks lie is tried task by task, so those jobs come first, while there is little to remember
-        for job in sorted(self.pending, key=lambda job: not is_tied(job)):
-            place = self._with_tied_job if is_tied(job) else self._with_job
+        for job in sorted(self.pending, key=lambda job: not self._by_task(job)):
+            place = self._with_tied_job if self._by_task(job) else self._with_job
             frontier = place(frontier, job, kinds_of[id(job)], keys)
         wanted = [
             (kind, count * copies)
@@ -176,7 +187,7 @@ class _Search:
         names: list[tuple[str, int | None]] = []
         for objective in self.objectives:
             names += [("value", p) for p in self.priorities] if objective == "value" else [(objective, None)]
-        signs = [-1 if name in ("fragmentation", "nodes") else 1 for name, _ in names]
+        signs = [-1 if name in ("locality", "run_time", "fragmentation", "nodes") else 1 for name, _ in names]
         return [Value(name, p, sign * value) for (name, p), sign, value in zip(names, signs, best, strict=True)]
 
     def _keys(self) -> list[tuple[str, int | None]]:
@@ -185,9 +196,13 @@ class _Search:
         for objective in self.objectives:
             if objective == "value":
                 keys += [("value", p) for p in self.priorities]
-            elif objective == "tasks":
-                keys.append(("tasks", None))
+            elif objective in ("tasks", "locality", "run_time"):
+                keys.append((objective, None))
         return keys
+
+    def _by_task(self, job: Job) -> bool:
+        """Return whether it counts where each task of a job is."""
+        return is_tied(job) or (self.timed and states_times(job))
 
     # --- one job ----------------------------------------------------------------------------------------------
 
@@ -215,6 +230,8 @@ class _Search:
                     worth=worth,
                     allowed=tuple(node_allows(job, task, node) for node in self.nodes),
                     cards=tuple(tuple(card_allows(job, task, gpu) for gpu in node.gpus) for node in self.nodes),
+                    zones=tuple(tuple(sets_of(job, task, node)) if self.zoned else (None,) for node in self.nodes),
+                    counted=counted(task),
                 )
             )
         return kinds
@@ -224,7 +241,7 @@ class _Search:
         totals = job_totals(job, len(kinds))
         level: dict[tuple[int, ...], Best] = {(): frontier}
         for number, kind in enumerate(kinds):
-            add = _added(job, kind, keys)
+            add = added(job, kind, keys)
             following: dict[tuple[int, ...], Best] = {}
             for prefix, states in level.items():
                 counts = {total[number] for total in totals if total[:number] == prefix}
@@ -242,7 +259,7 @@ class _Search:
     def _one_more(self, states: Best, kind: Kind, add: tuple[Fraction, ...]) -> Best:
         result: Best = {}
         for state, sums in states.items():
-            more = _sum(sums, add)
+            more = plus(sums, add)
             _merge(result, ((placed, more) for placed in self._places(state, kind)))
         if len(result) > MOST_STATES:
             raise TooLarge(f"{len(result)} arrangements")
@@ -258,10 +275,22 @@ class _Search:
         """Yield what a node can look like with one more task."""
         if not kind.allowed[node] or not self._within_limits(state, kind, node):
             return
-        used, cards = state[node]
+        used, cards, loads = state[node]
         more = tuple(u + d for u, d in zip(used, kind.demand, strict=True))
-        if not any(f is not None and d and m > f for m, d, f in zip(more, kind.demand, self.free[node], strict=True)):
-            yield from ((more, left) for left in take(cards, kind, kind.cards[node]))
+        if any(f is not None and d and m > f for m, d, f in zip(more, kind.demand, self.free[node], strict=True)):
+            return
+        for within in kind.zones[node]:
+            lies = self._within(node, loads, kind, within)
+            if lies is not None:
+                yield from ((more, left, lies) for left in take(cards, kind, kind.cards[node], within))
+
+    def _within(self, node: int, loads: tuple[Load, ...], kind: Kind, within: Within | None) -> tuple[Load, ...] | None:
+        """Return what lies within which zones of a node with one more task, or None where they do not hold it."""
+        zones = self.zones[node]
+        if zones is None or within is None:
+            return loads
+        both = in_order([*loads, (within, kind.counted)])
+        return both if hold(zones, self.rows[node][4], both) else None
 
     def _in_order(self, state: State) -> State:
         """Return a cluster with interchangeable nodes in the one order that is kept."""
@@ -279,12 +308,21 @@ class _Search:
         groups = written_out(job)
         tasks = [(name, paths.index(name[0])) for name in names_of(groups)]
         result = dict(frontier)
-        ways: list[tuple[State, tuple[Fraction, ...], dict[Name, int]]]
+        ways: list[tuple[State, tuple[Fraction, ...], dict[Name, Lies]]]
         ways = [(state, sums, {}) for state, sums in frontier.items()]
         for name, number in tasks:
-            add = _added(job, kinds[number], keys)
+            add = added(job, kinds[number], keys)
             ways += [
-                ((*state[:node], after, *state[node + 1 :]), _sum(sums, add), {**placed, name: node})
+                (
+                    (*state[:node], after, *state[node + 1 :]),
+                    plus(sums, add),
+                    {
+                        **placed,
+                        name: lies_on(
+                            self.names[node], self.nodes[node], state[node][1], after[1], kinds[number].share
+                        ),
+                    },
+                )
                 for state, sums, placed in ways
                 for node in range(len(state))
                 for after in self._onto(state, kinds[number], node)
@@ -292,10 +330,13 @@ class _Search:
             if len(ways) > MOST_STATES:
                 raise TooLarge(f"{len(ways)} placements of a job")
         for state, sums, placed in ways:
-            # each row of the cluster is a node of its own, whatever it is called
-            places = {name: (str(node), self.nodes[node]) for name, node in placed.items()}
+            places = {name: (lies.name, lies.node) for name, lies in placed.items()}
             if placed and may_run(job, groups, places, self.snapshot.topology):
-                _merge(result, [(self._in_order(state), sums)])
+                topology, nodes = self.snapshot.topology, dict(zip(self.names, self.nodes, strict=True))
+                took = weighted(job, placed, topology, nodes)
+                costs = {"locality": levels_wider(groups, places, topology), "run_time": took}
+                cost = tuple(-costs.get(key[0], Fraction(0)) for key in keys)
+                _merge(result, [(self._in_order(state), plus(sums, cost))])
         return result
 
     def _within_limits(self, state: State, kind: Kind, node: int) -> bool:
@@ -315,8 +356,8 @@ class _Search:
         for objective in self.objectives:
             if objective == "value":
                 rank += [sums["value", p] for p in self.priorities]
-            elif objective == "tasks":
-                rank.append(sums["tasks", None])
+            elif objective in ("tasks", "locality", "run_time"):
+                rank.append(sums[objective, None])
             elif objective == "whole_nodes":
                 rank.append(Fraction(sum(self._is_whole(i, state[i][1]) for i in range(len(state)))))
             elif objective == "nodes":
@@ -341,25 +382,15 @@ class _Search:
 
     def _fragments(self, node: int, state: NodeState, kind: Kind) -> Fraction:
         """Return the idle GPU of a node that a task could not use, in GPU-milli."""
-        used, cards = state
+        used, cards, _ = state
         idle = self._healthy(node, cards)
         everything = 1000 * sum((card[1] for card in idle), Fraction(0))
         usable = [card for card in cards if has_room(card, kind, kind.cards[node])]
         room = all(f is None or u + d <= f for u, d, f in zip(used, kind.demand, self.free[node], strict=True))
-        if not kind.gpus or not kind.allowed[node] or not room or len(usable) < kind.gpus:
+        able = kind.allowed[node] and bool(kind.zones[node])  # zones may hold no such task, whatever else is there
+        if not kind.gpus or not able or not room or len(usable) < kind.gpus:
             return everything
         return everything - 1000 * sum((card[1] for card in usable), Fraction(0))
-
-
-def _added(job: Job, kind: Kind, keys: list[tuple[str, int | None]]) -> tuple[Fraction, ...]:
-    """Return what one task adds to the objectives that add up task by task."""
-    return tuple(
-        Fraction(1) if key[0] == "tasks" else kind.worth if key[1] == job.priority else Fraction(0) for key in keys
-    )
-
-
-def _sum(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def _merge(into: Best, states: Iterable[tuple[State, tuple[Fraction, ...]]]) -> None:
@@ -367,8 +398,3 @@ def _merge(into: Best, states: Iterable[tuple[State, tuple[Fraction, ...]]]) -> 
         known = into.get(state)
         if known is None or sums > known:
             into[state] = sums
-
-
-def close(a: float | None, b: Fraction) -> bool:
-    """Return whether a number in double precision is an exact one."""
-    return a is not None and math.isclose(a, float(b), rel_tol=1e-9, abs_tol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,8 +11,8 @@ from fractions import Fraction
 from placement import units
 from placement.snapshot import Gpu, Job, Node, Task, TaskGroup
 
-Card = tuple[int, Fraction, Fraction | None]
-"""Entry of the node's list of cards, free share, free memory (None: no limit)."""
+Card = tuple[int, Fraction, Fraction | None, int]
+"""Entry of the node's list of cards, free share, free memory (None: no limit), NUMA zone (0 where it is all one)."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Kind:
     allowed: tuple[bool, ...]
     cards: tuple[tuple[bool, ...], ...]
     """By node and entry of its list of cards."""
+    zones: tuple[tuple[frozenset[int] | None, ...], ...]
+    """Sets of NUMA zones that it may lie in, by node; None stands for no zones."""
+    counted: tuple[Fraction, ...]
+    """What it takes of what zones count."""
 
 
 # --- gangs ------------------------------------------------------------------------------------------------------
@@ -118,6 +123,8 @@ def amounts_of(task: Task) -> dict[str, Fraction]:
         "memory": units.exact(task.memory),
         "pods": Fraction(1),
     }
+    if task.nics:
+        amounts["nics"] = Fraction(task.nics)
     return amounts | {f"extended {name}": units.exact(quantity) for name, quantity in task.extended.items()}
 
 
@@ -125,6 +132,8 @@ def capacity_of(node: Node, resource: str) -> Fraction | None:
     """Return what a node has of a resource; None is no limit."""
     if resource == "gpus":
         return None  # the cards say
+    if resource == "nics":
+        return Fraction(sum(len(zone.nics) for zone in node.zones))
     if resource.startswith("extended "):
         return units.exact(node.extended.get(resource.removeprefix("extended "), 0))
     have = {"cpu": node.cpu, "memory": node.memory, "pods": node.pods}[resource]
@@ -173,24 +182,46 @@ def _reaches(have: str, need: str) -> bool:
 
 
 def has_room(card: Card, kind: Kind, allowed: tuple[bool, ...]) -> bool:
-    entry, share, memory = card
+    entry, share, memory, _ = card
     return allowed[entry] and share >= kind.share and (memory is None or memory >= kind.memory)
 
 
-def take(cards: tuple[Card, ...], kind: Kind, allowed: tuple[bool, ...]) -> set[tuple[Card, ...]]:
-    """Return what the cards can look like once a task has taken its own."""
+def take(
+    cards: tuple[Card, ...], kind: Kind, allowed: tuple[bool, ...], within: frozenset[int] | None = None
+) -> set[tuple[Card, ...]]:
+    """Return what the cards can look like once a task has taken its own, within some zones if any are given."""
     if not kind.gpus:
         return {cards}
-    room = [i for i, card in enumerate(cards) if has_room(card, kind, allowed)]
+    inside = [i for i, card in enumerate(cards) if within is None or card[3] in within]
+    room = [i for i in inside if has_room(cards[i], kind, allowed)]
     found = set()
     for chosen in itertools.combinations(room, kind.gpus):
         left = list(cards)
         for i in chosen:
-            entry, share, memory = left[i]
-            left[i] = (entry, share - kind.share, None if memory is None else memory - kind.memory)
+            entry, share, memory, zone = left[i]
+            left[i] = (entry, share - kind.share, None if memory is None else memory - kind.memory, zone)
         found.add(sorted_cards(left))
     return found
 
 
 def sorted_cards(cards: Iterable[Card]) -> tuple[Card, ...]:
-    return tuple(sorted(cards, key=lambda card: (card[0], card[1], -1 if card[2] is None else card[2])))
+    return tuple(sorted(cards, key=lambda card: (card[0], card[1], -1 if card[2] is None else card[2], card[3])))
+
+
+# --- objectives that add up -------------------------------------------------------------------------------------
+
+
+def added(job: Job, kind: Kind, keys: list[tuple[str, int | None]]) -> tuple[Fraction, ...]:
+    """Return what one task adds to the objectives that add up task by task."""
+    return tuple(
+        Fraction(1) if key[0] == "tasks" else kind.worth if key[1] == job.priority else Fraction(0) for key in keys
+    )
+
+
+def plus(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+def close(a: float | None, b: Fraction) -> bool:
+    """Return whether a number in double precision is an exact one."""
+    return a is not None and math.isclose(a, float(b), rel_tol=1e-9, abs_tol=1e-6)

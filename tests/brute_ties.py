@@ -9,6 +9,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from placement.snapshot import Job, Node, TaskGroup, Topology
 
@@ -110,6 +111,21 @@ def keeps(job: Job, groups: list[Copy], placed: Placed, topology: tuple[str, ...
         for path, within in members
         if path == posixpath.commonpath([affinity.a, affinity.b])
     )
+
+
+def levels_wider(groups: list[Copy], placed: Placed, topology: tuple[str, ...]) -> Fraction:
+    """Return by how many levels copies lie wider than they prefer, all copies together."""
+    levels = ("cluster", *topology, "node")
+    wider = 0
+    for copy in (copy for _, within in _members(groups) for copy in within):
+        wish = copy.group.topology.preferred if copy.group.topology else ""
+        names = names_of([copy])
+        if wish and any(name in placed for name in names):
+            place = level = levels.index(wish)
+            while level and not _one(_domains(names, placed, levels[level])):
+                level -= 1
+            wider += place - level
+    return Fraction(wider)
 
 
 def _domains(names: list[Name], placed: Placed, level: str) -> list[str | None]:

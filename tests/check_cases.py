@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Literal
 
+from brute_zones import sets_of
 from strategies import Source
 
 from placement.check import objective, usage
@@ -147,7 +148,8 @@ def _takes(job: Job, task: Task, node: Node) -> bool:
     resources = demand(task)
     fits = all((have := capacity(node, name)) is None or amount <= have for name, amount in resources.items() if amount)
     good = [gpu for gpu in cards_of(node) if not card_refusals(job, task, gpu) and _memory(task) <= _room(gpu, task)]
-    return fits and not node_refusals(job, task, node) and len(good) >= task.gpus
+    bound = bool(sets_of(job, task, node))
+    return fits and not node_refusals(job, task, node) and len(good) >= task.gpus and bound
 
 
 def _memory(task: Task) -> Fraction:
@@ -160,12 +162,16 @@ def _room(gpu: Gpu, task: Task) -> Fraction:
 
 def demand(task: Task) -> dict[str, Fraction]:
     named = {f"extended:{name}": exact(amount) for name, amount in task.extended.items()}
+    if task.nics:
+        named["nics"] = Fraction(task.nics)
     return {"cpu": exact(task.cpu), "memory": exact(task.memory), "pods": Fraction(1), **named}
 
 
 def capacity(node: Node, resource: str) -> Fraction | None:
     if resource.startswith("extended:"):
         return exact(node.extended.get(resource.removeprefix("extended:"), 0))
+    if resource == "nics":
+        return Fraction(sum(len(zone.nics) for zone in node.zones))
     have = {"cpu": node.cpu, "memory": node.memory, "pods": node.pods}[resource]
     return None if have is None else exact(have)
 

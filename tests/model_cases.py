@@ -5,10 +5,14 @@ from __future__ import annotations
 from placement.compile import compile as compile_snapshot
 from placement.instance import Instance
 from placement.snapshot import (
+    DataLocality,
     DomainLimit,
+    Duration,
     Gpu,
     Job,
+    Nic,
     Node,
+    NumaZone,
     Running,
     RunningTask,
     Slice,
@@ -91,6 +95,48 @@ def golden_tied() -> Instance:
         ),
     )
     return compile_snapshot(Snapshot(topology=("block", "rack"), nodes=nodes, jobs=jobs))
+
+
+def golden_zoned() -> Instance:
+    """A node of three zones with a card, two cores and a NIC each, and one that lists no zones.
+
+    Two cards are within two zones at least; half a card with one core and a NIC is within one. Anywhere, a core.
+    """
+    zones = tuple(NumaZone(id=z, cpu=2, gpus=(z,), nics=(Nic(name=f"n{z}"),)) for z in range(3))
+    jobs = (
+        job("wide", Task(gpus=2, cpu=3, numa="restricted")),
+        job("narrow", Task(gpus=1, gpu_share=0.5, cpu=1, nics=1, numa="single-numa-node"), 2, 1),
+        job("any", Task(cpu=1)),
+    )
+    nodes = (
+        Node(name="a", cpu=6, gpus=(Gpu(model="A", count=3),), zones=zones),
+        Node(name="b", cpu=1, gpus=(Gpu(model="A"),)),
+    )
+    return compile_snapshot(Snapshot(nodes=nodes, jobs=jobs))
+
+
+def golden_timed() -> Instance:
+    """A node of a card A and a card B, each in a zone with a NIC, in a rack; and one of three cards A in two zones.
+
+    One job runs 10 seconds, and longer on B, within a node, and over both nodes most; its data lie in the rack. The
+    other has a task of two cards and would run shorter where they lie in different zones.
+    """
+    cards = (Gpu(model="A"), Gpu(model="B"))
+    zones = tuple(NumaZone(id=z, gpus=(z,), nics=(Nic(name=f"n{z}"),)) for z in range(2))
+    nodes = (
+        Node(name="a", position={"rack": "r"}, gpus=cards, zones=zones),
+        Node(name="b", gpus=(Gpu(model="A", count=3),), zones=(NumaZone(id=0, gpus=(0, 1)), NumaZone(id=1, gpus=(2,)))),
+    )
+    levels = {"node": 1.2, "rack": 1, "cluster": 1.5}
+    slow = Duration(seconds=10, gpu_models={"B": 2}, levels=levels, numa_misaligned=1, nic_misaligned=1.5)
+    data = (DataLocality(level="rack", domain="r", fetch_seconds={"rack": 1, "cluster": 0.5}),)
+    odd = Duration(seconds=3, numa_misaligned=0.5, nic_misaligned=1)
+    first = TaskGroup(name="g", count=2, min_count=1, task=Task(gpus=1, nics=1))
+    jobs = (
+        Job(name="slow", weight=3, duration=slow, data=data, groups=(first,)),
+        Job(name="odd", duration=odd, groups=(TaskGroup(name="g", task=Task(gpus=2)),)),
+    )
+    return compile_snapshot(Snapshot(topology=("rack",), nodes=nodes, jobs=jobs))
 
 
 def job(name: str, task: Task, count: int = 1, minimum: int | None = None, copies: int = 1, priority: int = 0) -> Job:

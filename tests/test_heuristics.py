@@ -52,7 +52,10 @@ def solve(rule: str, snapshot: Snapshot, seed: int = 0) -> dict[str, tuple[str, 
 
 def test_names() -> None:
     names = ["first-fit", "fgd", "best-fit", "gpu-packing", "gpu-clustering", "dot-product", "worst-fit", "random"]
+    names += ["fastest-fit"]
     names += ["kube-most-allocated", "kube-least-allocated", "kueue-tas-best-fit", "kueue-tas-least-free"]
+    names += ["kueue-tas-balanced", "volcano-hypernode", "slurm-tree-best-fit", "slurm-block", "hived-buddy"]
+    names += ["go-gpuallocator"]
     assert list(HEURISTICS) == names
     assert [solver.name for solver in HEURISTICS.values()] == names
 
@@ -250,8 +253,8 @@ def test_the_independent_judge_accepts_everything(rule: str) -> None:
             plan = plan_of(instance, result, {}, ("value",), origin, digest(snapshot))
             plan.checked = True
             assert check(snapshot, plan) == []
-            # Kueue's rules place nothing on nodes that are not in the topology
-            if not rule.startswith("kueue-tas"):
+            # Kueue's and Slurm's rules place nothing on nodes that are not in the topology
+            if not rule.startswith(("kueue-tas", "slurm")):
                 no_single_task_was_forgotten(instance, result.assignment)
 
     judge()

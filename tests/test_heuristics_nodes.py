@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import strategies
+import zoned_strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +87,7 @@ class Twin:
 @pytest.mark.parametrize("rule", RULES)
 def test_placing_and_undoing_follows_the_state(rule: type[Rule]) -> None:
     @settings(max_examples=60, deadline=None)
-    @given(strategies.snapshots(max_tasks=12), st.data())
+    @given(strategies.snapshots(max_tasks=12) | zoned_strategies.zoned_snapshots(max_tasks=8), st.data())
     def follow(snapshot: Snapshot, data: st.DataObject) -> None:
         instance = compile_snapshot(snapshot)
         if not instance.nodes or not instance.shapes:
@@ -106,7 +107,7 @@ def test_placing_and_undoing_follows_the_state(rule: type[Rule]) -> None:
                     twin.place(shape, int(data.draw(st.sampled_from(rows.tolist()))))
         for shape in range(len(instance.shapes)):
             twin.check(shape)
-        for name in ("free", "units", "memory", "kind"):
+        for name in ("free", "units", "memory", "kind", "zone", "slack"):
             kept = getattr(twin.nodes.state, name)[: instance.nodes]
             assert np.array_equal(kept, getattr(twin.state, name)[twin.order])
 

@@ -17,7 +17,7 @@ from placement.solver import Limits, Stop
 # --- required and preferred -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [rule for rule in HEURISTICS if not rule.startswith("kueue")])
+@pytest.mark.parametrize("rule", [rule for rule in HEURISTICS if not rule.startswith(("kueue", "slurm-tree"))])
 def test_leader_and_workers_share_a_rack(rule: str) -> None:
     # A replica is a leader without a card and three workers with one each. Cards: a 2, b 4, c 3. The workers fit in b
     # and in c; c has fewer idle cards. The second replica finds a 2, b 4, c 0, and only b holds it.

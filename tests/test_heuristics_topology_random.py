@@ -10,6 +10,7 @@ from operator import le
 import numpy as np
 import pytest
 import strategies
+import zoned_strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from placement.gang import runs
 from placement.heuristics import HEURISTICS
 from placement.heuristics.domains import Domains, Need
 from placement.heuristics.nodes import Nodes
-from placement.instance import Assignment, Instance
+from placement.instance import ANY, Assignment, Instance
 from placement.snapshot import Job, Snapshot, TaskGroup, Topology
 from placement.solver import Limits
 from placement.state import State
@@ -180,9 +181,13 @@ def test_a_job_alone_is_nearly_always_placed_if_it_can_be() -> None:
 
 
 def test_room_is_what_fits() -> None:
-    """As many tasks fit on a node as it is said to have room for; at most, where a task takes shares of two cards."""
-    for seed in range(150):
-        instance = compile_snapshot(strategies.random_tiny(seed))
+    """As many tasks fit on a node as it is said to have room for.
+
+    At most as many, where a task takes shares of two cards or lies within zones of which sets overlap.
+    """
+    tiny = [strategies.random_tiny(seed) for seed in range(150)]
+    tiny += [zoned_strategies.random_zoned(seed, max_tasks=8) for seed in range(150)]
+    for instance in map(compile_snapshot, tiny):
         nodes = Nodes(instance, np.arange(instance.nodes))
         domains = Domains(nodes)
         for number, shape in enumerate(instance.shapes):
@@ -197,6 +202,7 @@ def test_room_is_what_fits() -> None:
                     domains.touch([row])
                     placed += 1
                 exact = shape.gpus < 2 or shape.units == instance.card_units
+                exact &= shape.numa == ANY or all(bits.bit_count() == 1 for bits in instance.zone_sets)
                 assert placed == min(99, room[row]) if exact else placed <= room[row]
                 left = domains.room(0, Need(number, 1), domains.everywhere)[1]
                 nodes.undo(0)

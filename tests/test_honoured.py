@@ -14,7 +14,6 @@ from placement.snapshot import (
     Gpu,
     Job,
     Node,
-    NumaZone,
     Policy,
     Queue,
     Running,
@@ -69,10 +68,13 @@ def test_rules_are_named_as_they_name_themselves() -> None:
         "value",
         "arrival",
         "links",
+        "numa",
+        "nics",
         "topology",
         "affinity",
         "running",
         "objectives",
+        "run_time",
     }
     named = {rule for listed in RULES.values() if listed is not None for rule in listed.split(", ")}
     assert registered <= named
@@ -116,19 +118,19 @@ def test_each_field_can_be_left_out() -> None:
 
 
 def test_first_use_and_number_of_uses() -> None:
-    nodes = (Node(name="a"), *(Node(name=f"n{i}", zones=(NumaZone(id=0),)) for i in range(3)))
+    nodes = (Node(name="a"), *(Node(name=f"n{i}", nvlink_domain="d") for i in range(3)))
     (message,) = problems(Snapshot(nodes=nodes)).values()
     assert message == (
-        "nodes[1].zones: no rule honours nodes.zones yet, which is used 3 times; "
-        "remove it, or solve as if it were absent with --without nodes.zones"
+        "nodes[1].nvlink_domain: no rule honours nodes.nvlink_domain yet, which is used 3 times; "
+        "remove it, or solve as if it were absent with --without nodes.nvlink_domain"
     )
 
 
 def test_nested_groups_are_looked_at() -> None:
-    inner = TaskGroup(name="i", task=Task(nics=1))
+    inner = TaskGroup(name="i", task=Task(isolation=("fault",)))
     job = Job(name="j", groups=(TaskGroup(name="o", groups=(TaskGroup(name="m", groups=(inner,)),)),))
-    assert list(problems(Snapshot(jobs=(job,)))) == ["jobs[0].groups[0].groups[0].groups[0].task.nics"]
-    left = refuse_unhonoured(verified(Snapshot(jobs=(job,))), ["jobs.groups.task.nics"])
+    assert list(problems(Snapshot(jobs=(job,)))) == ["jobs[0].groups[0].groups[0].groups[0].task.isolation"]
+    left = refuse_unhonoured(verified(Snapshot(jobs=(job,))), ["jobs.groups.task.isolation"])
     assert left.jobs[0].groups[0].groups[0].groups[0].task == Task()
 
 
@@ -167,12 +169,13 @@ def test_leaving_out_does_not_hide_the_rest() -> None:
 @pytest.mark.parametrize(
     ("name", "phrase"),
     [
-        ("nodes.zone", 'did you mean "nodes.zones"?'),
+        ("nodes.nvlink", 'did you mean "nodes.nvlink_domain"?'),
         ("nodes.cpu", "nodes.cpu is honoured (capacity)"),
         ("topology", "topology is honoured (limits, topology, affinity)"),
         ("jobs", "there is no field"),
         ("", "there is no field"),
-        ("nodes.zones.cpu", "nodes.zones"),
+        ("nodes.zones.cpu", "nodes.zones.cpu is honoured (numa)"),
+        ("nodes.zones", "there is no field"),
     ],
 )
 def test_what_cannot_be_left_out(name: str, phrase: str) -> None:

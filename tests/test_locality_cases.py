@@ -12,16 +12,15 @@ even          by level, how far these numbers may be apart
 copies_within level of which one domain holds each copy of the group
 nodes, cards  all places there are
 within_cards  sets of cards, each of which holds those of one task
+within_zones  sets of NUMA zones, each of which holds all that one task takes
 best          by level, the most domains the exact method uses: a preference, which other methods may miss
 
-All but `tasks` and `best` hold of every plan that starts the job. A fixture runs as soon as rules honour the fields it
-uses; those it may have to wait for are in `waits_for`.
+All but `tasks` and `best` hold of every plan that starts the job.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -36,8 +35,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import cases as comparison
 
 import placement as pl
-from placement.errors import UnhonouredError
-from placement.honoured import refuse_unhonoured
 from placement.snapshot import Snapshot, TaskGroup
 
 FOLDER = Path(__file__).parent / "fixtures" / "locality"
@@ -52,6 +49,7 @@ class Row:
     index: int
     node: str
     cards: tuple[int, ...]
+    zones: tuple[int, ...]
 
 
 @cache
@@ -74,42 +72,29 @@ def group_at(groups: tuple[TaskGroup, ...], path: str) -> TaskGroup:
     return group_at(group.groups, rest) if rest else group
 
 
-def refused(snapshot: Snapshot) -> set[str]:
-    """Return the fields that a snapshot uses and no rule honours yet."""
-    try:
-        refuse_unhonoured(snapshot)
-    except UnhonouredError as error:
-        return {re.sub(r"\[\d+\]", "", re.sub(r"(\.groups\[\d+\])+", ".groups", p.path)) for p in error.problems}
-    return set()
-
-
 def test_every_fixture_has_its_line() -> None:
     assert set(EXPECTED) == {path.name for path in FOLDER.glob("*.json")} - {"expected.json"}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_fixture_says_where_it_is_from_and_what_it_waits_for(name: str) -> None:
+def test_a_fixture_says_where_it_is_from_and_what_is_right(name: str) -> None:
     snapshot = snapshot_of(name)
     assert snapshot.source
     assert snapshot.licence
     pending = {job.name for job in snapshot.jobs if job.running is None}
     assert pending == {where.partition(":")[0] for where in EXPECTED[name]["jobs"]}
-    for field in refused(snapshot):
-        assert any(f"{field}.".startswith(f"{known}.") for known in EXPECTED[name]["waits_for"]), field
 
 
 @pytest.mark.parametrize("solver", ["exact", "first-fit"])
 @pytest.mark.parametrize("name", EXPECTED)
 def test_answers_have_the_properties_of_the_source(name: str, solver: str) -> None:
     snapshot = snapshot_of(name)
-    if missing := refused(snapshot):
-        pytest.skip(f"no rule honours {' and '.join(sorted(missing))} yet")
     plan = pl.solve(snapshot, solver=solver)
     assert pl.check(snapshot, plan) == []
     for where, properties in EXPECTED[name]["jobs"].items():
         job, _, path = where.partition(":")
         rows = [
-            Row(group, index, node, tuple(cards))
+            Row(group, index, node, tuple(cards), plan.tasks[owner, group, index].zones)
             for owner, group, index, node, cards in plan.tasks
             if owner == job and (not path or f"{group}/".startswith(f"{path}/"))
         ]
@@ -146,6 +131,8 @@ def holds_of_every_plan(snapshot: Snapshot, job: str, path: str, rows: list[Row]
         assert sorted(list(row.cards) for row in rows) == expected["cards"]
     if "within_cards" in expected:
         assert all(any(set(row.cards) <= set(cards) for cards in expected["within_cards"]) for row in rows)
+    if "within_zones" in expected:
+        assert all(any(set(row.zones) <= set(zones) for zones in expected["within_zones"]) for row in rows)
 
 
 def copies(snapshot: Snapshot, job: str, path: str, rows: list[Row]) -> list[list[Row]]:
@@ -233,19 +220,74 @@ def test_an_outcome_says_why_answers_differ(case: Any, outcome: str) -> None:
     assert comparison.row_of("kueue_tas", case)["outcome"] == outcome
 
 
+def hints(policy: str, admitted: bool, *providers: dict[str, Any]) -> Any:
+    """Return a case of hints on two zones, such as ``{"cpu": ["0+", "01-"]}``: preferred ones end in a plus."""
+    listed = [
+        {
+            name: [{"numa": [int(zone) for zone in text[:-1]], "preferred": text[-1] == "+"} for text in texts]
+            for name, texts in provider.items()
+        }
+        for provider in providers
+    ]
+    expected = {"pod_admitted": admitted}
+    case = {"case_id": "h", "source": SOURCE, "policy": policy, "numa_nodes": 4, "providers": listed}
+    return {**case, "expected": expected}
+
+
+@pytest.mark.parametrize(
+    ("case", "outcome"),
+    [
+        pytest.param(hints("restricted", True, {"a": ["0+", "1+"]}, {"b": ["1+"]}), comparison.AGREES, id="common"),
+        pytest.param(hints("single-numa-node", False, {"a": ["0+"]}, {"b": ["1+"]}), comparison.AGREES, id="none"),
+        pytest.param(hints("restricted", False, {"a": ["01-"]}), comparison.AGREES, id="full"),
+        # one zone for a, two for b: the two zones of b hold both
+        pytest.param(hints("restricted", False, {"a": ["0+"]}, {"b": ["01+"]}), comparison.OURS_FITS, id="ours-fits"),
+        pytest.param(hints("restricted", True, {"a": ["0+"]}, {"b": ["1+"]}), comparison.WRONG[0], id="fewer"),
+        pytest.param(hints("restricted", False, {"a": ["0-"]}), comparison.INEXPRESSIBLE, id="wide"),
+    ],
+)
+def test_hints_become_amounts(case: Any, outcome: str) -> None:
+    assert comparison.row_of("k8s_topology_manager", case)["outcome"] == outcome
+
+
+@pytest.mark.parametrize(
+    ("scope", "pod", "fit"),
+    [
+        # 4 and 8 cores: 5 and 4 are in two zones, their sum is in none, and 5 before 8 is in one after the other
+        pytest.param("Container", {"containers": [5, 4]}, True, id="two-zones"),
+        pytest.param("Pod", {"containers": [5, 4]}, False, id="one-zone"),
+        pytest.param("Container", {"containers": [8, 5]}, False, id="full"),
+        pytest.param("Container", {"containers": [8], "init_containers": [5]}, True, id="one-after-the-other"),
+        pytest.param("Container", {"containers": [1], "init_containers": [9]}, False, id="never-starts"),
+    ],
+)
+def test_containers_become_tasks_of_one_node(scope: str, pod: dict[str, list[int]], fit: bool) -> None:
+    zones = [
+        {
+            "name": f"node-{zone}",
+            "resources": [{"name": "cpu", "available": cpu}, {"name": "memory", "available": "1Gi"}],
+        }
+        for zone, cpu in enumerate(("4", "8"))
+    ]
+    node = {"name": "n", "policies": [f"SingleNUMANode{scope}Level"], "zones": zones, "node_level_only": {}}
+    asked = {part: [{"requests": {"cpu": str(cpu), "memory": "1Mi"}} for cpu in cpus] for part, cpus in pod.items()}
+    case = {"case_id": "n", "source": SOURCE, "node": node, "pod": {**asked, "qos": "requests=limits"}}
+    row = comparison.row_of("nrt", {**case, "expected": {"fit": fit}})
+    assert row["outcome"] == comparison.AGREES
+
+
 def test_what_a_snapshot_cannot_state_is_a_row_too(tmp_path: Path) -> None:
     stated = kueue_case({"r1/a": 1}, 1, IN_A_RACK, {"r1/a": 1})
     stated["requests"][0]["node_affinity"] = {"preferred": [{"weight": 1, "match": []}]}
     preempting = {"case_id": "p", "action": "preempt"}
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(case) + "\n" for case in (stated, preempting)))
-    rows = [
-        comparison.row_of(k, c) for k, c in zip(comparison.TRANSLATIONS, comparison.cases_of(tmp_path), strict=True)
-    ]
-    rows.append(comparison.row_of("nrt", {"case_id": "n"}))
+    first, second = comparison.cases_of("kueue_tas", tmp_path)
+    rows = [comparison.row_of("kueue_tas", first), comparison.row_of("volcano", second)]
+    rows.append(comparison.row_of("slurm_topology", {"case_id": "n"}))
     outcomes = [comparison.INEXPRESSIBLE, comparison.INEXPRESSIBLE, comparison.UNTRANSLATED]
     assert [row["outcome"] for row in rows] == outcomes
     places = [str(row["why"]).partition(":")[0] for row in rows]
-    assert places == ["jobs.groups.task", "jobs.preemptible", "nodes.zones"]
+    assert places == ["jobs.groups.task", "jobs.preemptible", "a topology alone"]
     said = list(comparison.summary([{"kind": "k", **row} for row in rows]))
     assert said == ["k: 3 cases; 2 not expressible, 1 not translated"]
 

@@ -34,7 +34,18 @@ from placement.state import State
 
 GOLDEN = Path(__file__).parent / "golden"
 MODELS = Path(models.__file__).parent
-HELPERS = {"__init__", "core", "parts", "patterns", "pools", "pooled", "pooled_linear"}
+HELPERS = {
+    "__init__",
+    "arranger",
+    "core",
+    "parts",
+    "patterns",
+    "pools",
+    "pooled",
+    "pooled_linear",
+    "zoned_arranger",
+    "zoned_pools",
+}
 """Files in models/ that are no family."""
 OBJECTIVES = ("value", "tasks", "nodes", "whole_nodes", "fragmentation")
 
@@ -58,6 +69,13 @@ def every_tie() -> Instance:
     return compile_snapshot(Snapshot(topology=("rack",), nodes=nodes, jobs=jobs))
 
 
+def a_wish() -> Instance:
+    """A job of two tasks that prefers one rack, on a rack of one node and a node in none."""
+    nodes = (Node(name="n", position={"rack": "r"}), Node(name="m"))
+    group = TaskGroup(name="g", count=2, task=Task(), topology=Topology(preferred="rack"))
+    return compile_snapshot(Snapshot(topology=("rack",), nodes=nodes, jobs=(Job(name="j", groups=(group,)),)))
+
+
 def with_needs(name: str) -> list[str]:
     found: dict[str, None] = {}
     for needed in FAMILIES[name].NEEDS:
@@ -65,7 +83,13 @@ def with_needs(name: str) -> list[str]:
     return [*found, name]
 
 
-CASES: dict[str, Callable[[], Instance]] = {"ladder": model_cases.golden_ladder, "topology": every_tie}
+CASES: dict[str, Callable[[], Instance]] = {
+    "ladder": model_cases.golden_ladder,
+    "locality": a_wish,
+    "numa": model_cases.golden_zoned,
+    "run_time": model_cases.golden_timed,
+    "topology": every_tie,
+}
 """Instances of families to which the common one has nothing to say."""
 
 

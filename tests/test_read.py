@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 from bad_snapshots import BAD, GOOD, HEAD, Bad, edited
+from bad_zones import BAD_ZONES
 
 from placement.errors import SnapshotError
 from placement.snapshot import (
@@ -45,7 +46,7 @@ def refused(data: bytes) -> SnapshotError:
     return caught.value
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
+@pytest.mark.parametrize("bad", [*BAD, *BAD_ZONES], ids=lambda bad: bad.name)
 def test_wrong_snapshots(bad: Bad) -> None:
     error = refused(bad.data)
     assert [problem.path for problem in error.problems] == [bad.path], str(error)
@@ -73,7 +74,7 @@ def test_an_unknown_name_among_many_jobs_is_not_said_to_be_among_none(count: int
 
 
 def test_the_table_is_long_and_its_names_differ() -> None:
-    assert len({bad.name for bad in BAD}) == len(BAD) >= 60
+    assert len({bad.name for bad in [*BAD, *BAD_ZONES]}) == len(BAD) + len(BAD_ZONES) >= 60
 
 
 def test_problems_in_meaning_are_reported_together_in_the_order_of_the_file() -> None:

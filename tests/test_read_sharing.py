@@ -58,10 +58,10 @@ def test_a_mistake_in_what_few_jobs_have_is_found_behind_a_gang_that_is_right() 
 
 
 def test_what_is_left_out_leaves_shared_parts_shared() -> None:
-    task = {"gpus": 1, "numa": "restricted"}
+    task = {"gpus": 1, "isolation": ["fault"]}
     jobs = [{"name": f"j{i}", "groups": [{"name": "g", "task": task}]} for i in range(3)]
     snapshot = loads(json.dumps({"format": "placement-snapshot/1", "jobs": jobs}).encode())
-    left = refuse_unhonoured(snapshot, ["jobs.groups.task.numa"])
+    left = refuse_unhonoured(snapshot, ["jobs.groups.task.isolation"])
     assert all(job.groups[0].task == Task(gpus=1) for job in left.jobs)
     assert len({id(job.groups) for job in left.jobs}) == 1
 

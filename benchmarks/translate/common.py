@@ -41,6 +41,8 @@ class Translated:
         Where the source's own answer uses more than there is; empty if nowhere.
     uneven : str
         Where the source's own answer is not even, though the case asks for an even split; empty if nowhere.
+    stricter : str
+        What the source asks for beyond what the case needs, so that it may refuse what fits; empty if nothing.
     malformed : bool
         Whether the source refuses the request itself, so that a reader should too.
     """
@@ -53,7 +55,29 @@ class Translated:
     ruled: tuple[str, ...] = ()
     overcharged: str = ""
     uneven: str = ""
+    stricter: str = ""
     malformed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A case of which the source says node and cards of each task, for the rule that is named after the source.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        Its jobs have one task each, or are gangs of one group each.
+    rule : str
+    expected : dict of str to list
+        Node and device indices of the tasks of each job that starts.
+    differs : str
+        Why another answer is no mistake; empty if it is one.
+    """
+
+    snapshot: Snapshot
+    rule: str
+    expected: dict[str, list[tuple[str, list[int]]]]
+    differs: str = ""
 
 
 def amounts(resources: Mapping[str, str]) -> dict[str, Any]:

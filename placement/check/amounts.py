@@ -10,6 +10,7 @@ from placement.snapshot import DomainLimit, Node, Task
 GPUS = "gpus"
 """The resource that shares of cards are counted in."""
 GPU_MEMORY = "gpu_memory"
+NICS = "nics"
 BYTES = ("memory", GPU_MEMORY)
 
 
@@ -19,6 +20,8 @@ def amounts(task: Task) -> dict[str, Fraction]:
     if task.gpus:
         taken[GPUS] = units.exact(1 if task.gpu_share is None else task.gpu_share)
         taken[GPU_MEMORY] = units.exact(0 if task.gpu_memory is None else task.gpu_memory)
+    if task.nics:
+        taken[NICS] = Fraction(task.nics)
     for name, quantity in task.extended.items():
         taken[f"extended:{name}"] = units.exact(quantity)
     return taken
@@ -31,8 +34,20 @@ def capacity(node: Node) -> dict[str, Fraction | None]:
         "memory": None if node.memory is None else units.exact(node.memory),
         "pods": None if node.pods is None else Fraction(node.pods),
     }
+    if node.zones:
+        there[NICS] = Fraction(sum(len(zone.nics) for zone in node.zones))
     for name, quantity in node.extended.items():
         there[f"extended:{name}"] = units.exact(quantity)
+    return there
+
+
+def by_zone(node: Node) -> dict[str, tuple[Fraction, ...]]:
+    """Return what each zone of a node has of the resources that its zones count: CPU and memory where they state it."""
+    there = {NICS: tuple(Fraction(len(zone.nics)) for zone in node.zones)}
+    for name in ("cpu", "memory"):
+        stated = [units.exact(amount) for zone in node.zones if (amount := getattr(zone, name)) is not None]
+        if len(stated) == len(node.zones):
+            there[name] = tuple(stated)
     return there
 
 

@@ -1,12 +1,14 @@
-"""Capacity: CPU, memory, pod slots and extended resources add up within each node, running work included.
+"""Capacity: CPU, memory, pod slots, NICs and extended resources add up within each node, running work included.
 
 A node without a figure for CPU, memory or pod slots does not limit them; an extended resource that a node does not
-list is not there. Running work that is over a capacity by itself is no violation, new work that adds to it is.
+list is not there, and neither is a NIC that none of its NUMA zones lists. Running work that is over a capacity by
+itself is no violation, new work that adds to it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -64,5 +66,9 @@ def label(resource: str) -> str:
 
 def amount(facts: Facts, resource: str, number: int) -> str:
     """Return an amount of a resource as text."""
-    value = facts.base(resource, number)
+    return amount_of(resource, facts.base(resource, number))
+
+
+def amount_of(resource: str, value: Fraction) -> str:
+    """Return an amount of a resource in base units as text."""
     return size(value) if resource in BYTES else decimal(value)

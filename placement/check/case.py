@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from placement.check.facts import Facts
 from placement.check.filters import Filters
 from placement.check.identity import resolve
 from placement.check.load import Load
+from placement.check.lying import Lying
 from placement.check.names import name_of
 from placement.check.uses import Rows
 from placement.check.violation import Violation
@@ -30,6 +32,8 @@ class Placed:
     filters : Filters
     measured : dict of str to Fraction
         Objectives worked out so far; see `placement.check.objectives.measure`.
+    kept : dict of str to object
+        What a rule has worked out and needs again, by its name.
     """
 
     def __init__(self, facts: Facts, rows: Rows) -> None:
@@ -38,6 +42,7 @@ class Placed:
         self.load = Load(facts, facts.running, rows)
         self.filters = Filters(facts)
         self.measured: dict[str, Fraction] = {}
+        self.kept: dict[str, Any] = {}
 
     @classmethod
     def of(cls, facts: Facts, tasks: Tasks) -> Placed:
@@ -71,6 +76,11 @@ class Case(Placed):
         rows, self.unknown = resolve(facts, plan.tasks)
         super().__init__(facts, rows)
         self.plan = plan
+
+    @cached_property
+    def lying(self) -> Lying:
+        """Where in their nodes the plan says that the tasks lie."""
+        return Lying(self.facts, self.rows, self.filters, self.plan.tasks)
 
 
 Judge = Callable[[Case], Iterator[Violation]]

@@ -18,12 +18,13 @@ import msgspec
 import numpy as np
 
 from placement import units
-from placement.check.amounts import GPU_MEMORY, GPUS, amounts, capacity, caps
+from placement.check.amounts import GPU_MEMORY, GPUS, amounts, by_zone, capacity, caps
 from placement.check.exact import Bools, Ints, starts, sums
-from placement.check.kinds import Card, Gang, Leaf, NodeKind, Shape
+from placement.check.kinds import Card, Gang, Leaf, NodeKind, Shape, policy
 from placement.check.names import Names
 from placement.check.uses import Uses, running
-from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup, Topology
+from placement.check.zones import Zoning, zoning_of
+from placement.snapshot import Gpu, Job, Node, RunningTask, Snapshot, Task, TaskGroup, Topology
 
 
 class Facts:
@@ -90,6 +91,16 @@ class Facts:
         specs = np.flatnonzero(~self.waits).tolist()
         return running(((self.snapshot.jobs[spec], self.gang_of(spec)) for spec in specs), self.node_names)
 
+    @cached_property
+    def places(self) -> list[RunningTask]:
+        """Where the tasks of `running` are, in its order."""
+        return [place for job in self.snapshot.jobs if job.running is not None for place in job.running.tasks]
+
+    @cached_property
+    def zonings(self) -> list[Zoning | None]:
+        """NUMA zones of each kind of node; None where it lists none."""
+        return [zoning_of(kind.node, self.scale) for kind in self.kinds]
+
     def base(self, resource: str, amount: int) -> Fraction:
         """Return a whole number of a resource in base units."""
         return Fraction(int(amount), self.scale.get(resource, 1))
@@ -125,6 +136,7 @@ class Facts:
                 seen.update(amounts(task).items())
         for node in nodes:
             seen.update((name, amount) for name, amount in capacity(node).items() if amount is not None)
+            seen.update((name, part) for name, parts in by_zone(node).items() for part in parts)
             seen.update((GPU_MEMORY, units.exact(gpu.memory)) for gpu in node.gpus if gpu.memory is not None)
         for limit in self.snapshot.limits:
             seen.update(caps(limit).items())
@@ -173,7 +185,7 @@ class Facts:
         models = frozenset(task.gpu_models)
         card_key = (share, memory, models, job.requires.compute_capability) if task.gpus else None
         node_key = (tuple(task.node_selector.items()), task.tolerations, job.requires.driver, job.requires.cuda)
-        key = (task.gpus, tuple(sorted(demand.items())), card_key, node_key)
+        key = (task.gpus, tuple(sorted(demand.items())), card_key, node_key, policy(task))
         if key not in self._known:
             shape = Shape(len(self.shapes), job, task, task.gpus, share, memory, demand, node_key, card_key)
             self._known[key] = shape
@@ -195,7 +207,7 @@ def _asked(node: Node, asked: frozenset[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _node_key(node: Node, asked: frozenset[str], limits: tuple[int, ...]) -> Hashable:
-    amounts = (node.cpu, node.memory, node.pods, node.extended, node.gpus)
+    amounts = (node.cpu, node.memory, node.pods, node.extended, node.gpus, node.zones)
     marks = (node.taints, node.cordoned, node.driver, node.cuda)
     return _encode((amounts, marks)), _asked(node, asked), limits
 

@@ -60,6 +60,13 @@ class Filters:
         table, shapes, cards = self._cards
         return np.array(table[shapes[_number(shape)], cards[card]])
 
+    def usable(self, shape: Shape, kind: NodeKind) -> Bools:
+        """Return which cards of an empty node a task could use: those that admit it and have memory enough."""
+        fits = np.array([card.memory is None or shape.memory <= card.memory for card in kind.cards], dtype=np.bool_)
+        first = self._facts.first_card[kind.number]
+        fits &= self.admits_cards(shape, first + np.arange(len(kind.cards)))
+        return fits
+
     @cached_property
     def _nodes(self) -> tuple[Bools, Ints, Ints]:
         shapes, shape_number = _distinct((shape.node_key, shape) for shape in self._facts.shapes)

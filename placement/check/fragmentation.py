@@ -7,7 +7,8 @@ pending jobs want (placed or not),
 
 :math:`F_n(m)` is what of :math:`R_n` lies on cards that a task of m cannot use; all of :math:`R_n` if m takes no
 card, or the node cannot take one more task of m. Caps on domains do not count here. Source: Weng et al., "Beware of
-Fragmentation" (ATC'23), section 3, with every resource and filter of this snapshot in "cannot".
+Fragmentation" (ATC'23), section 3, with every resource and filter of this snapshot in "cannot", and NUMA zones where
+they could not hold the task even without any work.
 
 Nodes of one kind with equal idle cards and equal room are looked at once, cards that are alike too.
 """
@@ -27,6 +28,7 @@ from placement.check.case import Placed
 from placement.check.exact import LARGEST, Ints, Whole, at_least_zero, numbered, starts, sums, whole
 from placement.check.facts import Facts
 from placement.check.kinds import Shape
+from placement.check.possible import zones_hold
 from placement.check.room import Rooms
 
 
@@ -182,6 +184,9 @@ def _used(placed: Placed, states: _States, wanted: list[int]) -> int:
             runs = usable >= shape.gpus
             runs &= placed.filters.admits_nodes(shape, kind[some])
             runs &= states.rooms.hold(shape, states.node[some])
+            if shape.policy:
+                able = {k: zones_hold(placed, shape, placed.facts.kinds[k]) for k in set(kind[some].tolist())}
+                runs &= np.array([able[k] for k in kind[some].tolist()], dtype=np.bool_)
             used += wanted[shape.number] * int(weight[runs].sum())
     return used
 

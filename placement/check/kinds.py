@@ -38,6 +38,16 @@ class Shape:
     node_key: Hashable
     card_key: Hashable
 
+    @property
+    def policy(self) -> str:
+        """How tightly the task is bound to NUMA zones, as the snapshot says it; empty where it is not."""
+        return policy(self.task)
+
+
+def policy(task: Task) -> str:
+    """Return how tightly a task is bound to NUMA zones; a preference binds nothing."""
+    return task.numa if task.numa in ("restricted", "single-numa-node") else ""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:

@@ -1,7 +1,8 @@
 """Links: what a plan says that the cards of a task score by the paths between them is so.
 
 A pair of cards scores 100 for each NVLink lane, else 50 for PIX, 40 for PXB, 30 for PHB, 20 for NODE and 10 for SYS; a
-pair that is not listed scores as SYS. A set scores the sum of its pairs. A plan that says nothing of it is as good.
+pair that is not listed scores as SYS. A set scores the sum of its pairs. A plan that says nothing of it is as good, and
+of a node that lists NUMA zones alone it says nothing.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from placement.check.exact import codes, sums, whole
 from placement.check.facts import facts_of
 from placement.check.fragmentation import fragmentation
 from placement.check.identity import columns
+from placement.check.preferred import preferred
+from placement.check.run_time import run_time
 from placement.check.violation import Violation, as_float, integer, many, show
 from placement.errors import PlanError, Problem, UsageError
 from placement.plan import Phase, Tasks
@@ -38,8 +40,8 @@ def objective(snapshot: Snapshot, tasks: Tasks, objectives: Sequence[str]) -> li
     Returns
     -------
     list of (str, int or None, Fraction)
-        Objective, priority and value: ``value`` in GPU-milli times weight, ``fragmentation`` in GPU-milli, the
-        others in tasks and nodes.
+        Objective, priority and value: ``value`` in GPU-milli times weight, ``fragmentation`` in GPU-milli,
+        ``locality`` in levels, ``run_time`` in seconds times weight, the others in tasks and nodes.
 
     Raises
     ------
@@ -136,13 +138,23 @@ def nodes_used(placed: Placed) -> Fraction:
 
 MEASURES: dict[str, Callable[[Placed], Fraction]] = {
     "tasks": started,
+    "locality": preferred,
+    "run_time": run_time,
     "fragmentation": fragmentation,
     "whole_nodes": whole_nodes,
     "nodes": nodes_used,
 }
 """Every objective that is one number."""
 
-SENSE: dict[str, str] = {"value": "max", "tasks": "max", "fragmentation": "min", "whole_nodes": "max", "nodes": "min"}
+SENSE: dict[str, str] = {
+    "value": "max",
+    "tasks": "max",
+    "locality": "min",
+    "run_time": "min",
+    "fragmentation": "min",
+    "whole_nodes": "max",
+    "nodes": "min",
+}
 """What is better."""
 
 

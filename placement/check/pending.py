@@ -1,8 +1,8 @@
 """Pending: every job that waits, or runs with fewer tasks than it wants, is listed once, with the right reason.
 
 A job can ``"never"`` run when so many of its groups have tasks that no node without work could take (filters, node
-resources, enough cards that admit the task; what else runs and the caps on domains do not matter) that the others
-cannot make up a group the job needs.
+resources, enough cards that admit the task, NUMA zones that hold it; what else runs and the caps on domains do not
+matter) that the others cannot make up a group the job needs.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ class _Words:
             due, why = "no_room", "nodes without work could take every task it needs"
         else:
             due, why = "never", "no node could take some task it needs, even without other work"
+            unzoned = self.possible.unzoned(gang)
+            why += f" ({unzoned})" if unzoned else ""
         if entry.reason != due:
             yield Violation(RULE, f"{path}.reason", f"the reason is {entry.reason}, it must be {due}: {why}")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from placement.check.capacity import amount
 from placement.check.case import Placed
 from placement.check.exact import Bools
+from placement.check.facts import Facts
 from placement.check.kinds import Gang, NodeKind, Shape
 from placement.check.room import Rooms
 from placement.snapshot import TaskGroup
@@ -55,12 +57,65 @@ class Possible:
         return False
 
     def _cards(self, shape: Shape, kind: NodeKind) -> bool:
-        """Return whether a node has cards enough for one task."""
-        if len(kind.cards) < shape.gpus:
-            return False
-        if not shape.gpus:
-            return True
-        fits = np.array([card.memory is None or shape.memory <= card.memory for card in kind.cards], dtype=np.bool_)
-        first = self._placed.facts.first_card[kind.number]
-        fits &= self._placed.filters.admits_cards(shape, first + np.arange(len(kind.cards)))
-        return int(fits.sum()) >= shape.gpus
+        """Return whether a node has cards enough for one task, and zones that hold it where it is bound to some."""
+        return self._enough(shape, kind) and zones_hold(self._placed, shape, kind)
+
+    def _enough(self, shape: Shape, kind: NodeKind) -> bool:
+        if not shape.gpus or len(kind.cards) < shape.gpus:
+            return not shape.gpus
+        return int(self._placed.filters.usable(shape, kind).sum()) >= shape.gpus
+
+    # --- why not ---------------------------------------------------------------------------------------------
+
+    def unzoned(self, gang: Gang) -> str:
+        """Return how NUMA zones alone keep a task of jobs off every node, which takes it otherwise; empty if none."""
+        for leaf in gang.leaves.values():
+            if leaf.shape.policy and not self.shape(leaf.shape):
+                kinds = self._but_for_zones(leaf.shape)
+                if kinds:
+                    return f"numa: {leaf.path} {self._figures(leaf.shape, kinds)}"
+        return ""
+
+    def _but_for_zones(self, shape: Shape) -> list[NodeKind]:
+        """Return the kinds of nodes that could take a task of a shape if it were not bound."""
+        kinds = self._placed.facts.kinds
+        every = np.arange(len(kinds), dtype=np.int64)
+        able = self._placed.filters.admits_nodes(shape, every) & self._rooms.hold(shape, every)
+        return [kinds[kind] for kind in every[able].tolist() if self._enough(shape, kinds[kind])]
+
+    def _figures(self, shape: Shape, kinds: list[NodeKind]) -> str:
+        """Return what a task asks of one zone and the most that one has."""
+        facts, filters = self._placed.facts, self._placed.filters
+        lacking: list[dict[str, tuple[int, int]]] = []
+        for kind in kinds:
+            zoning = facts.zonings[kind.number]
+            if zoning is not None:
+                lacking.append(zoning.largest(shape, filters.usable(shape, kind).tolist()))
+        if not lacking:
+            return f"is {shape.policy}, and no node that could take it lists NUMA zones"
+        # a resource that one zone of some node has enough of is not what keeps it off
+        for name in lacking[0]:
+            if all(name in lack for lack in lacking):
+                asked, most = lacking[0][name][0], max(lack[name][1] for lack in lacking)
+                has = f"the largest zone of the cluster has {_amount(facts, name, most)}"
+                return f"asks for {_amount(facts, name, asked)}{_of(name)} in one NUMA zone; {has}"
+        return "asks for more in one NUMA zone than any zone of the cluster has at once"
+
+
+def zones_hold(placed: Placed, shape: Shape, kind: NodeKind) -> bool:
+    """Return whether zones of a node without work hold one task, where it is bound to some."""
+    if not shape.policy:
+        return True
+    zoning = placed.facts.zonings[kind.number]
+    if zoning is None:
+        return False
+    fewest = zoning.fewest(shape, placed.filters.usable(shape, kind).tolist())
+    return fewest is not None and (fewest == 1 or shape.policy == "restricted")
+
+
+def _of(name: str) -> str:
+    return {"cpu": " cores", "memory": " of memory", "nics": " NICs"}.get(name, f" {name}")
+
+
+def _amount(facts: Facts, name: str, number: int) -> str:
+    return str(number) if name == "cards" else amount(facts, name, number)

@@ -12,8 +12,9 @@ from placement.check.exact import at_least_zero
 from placement.check.facts import Facts
 from placement.check.localities import locality_of
 from placement.check.objectives import Score, measure, place, refuse_unknown, scores
+from placement.check.run_time import run_times_of
 from placement.check.violation import Violation, as_float, integer
-from placement.plan import Locality, Tasks, Usage
+from placement.plan import Locality, RunTimes, Tasks, Usage
 from placement.snapshot import Snapshot
 
 RULE = "usage"
@@ -37,11 +38,13 @@ def usage(snapshot: Snapshot, tasks: Tasks) -> Usage:
     return figures(place(snapshot, tasks))
 
 
-def worth(snapshot: Snapshot, tasks: Tasks, objectives: Sequence[str]) -> tuple[list[Score], Usage, Locality | None]:
-    """Return what `objective`, `usage` and `locality` do, each of which would look the tasks up anew."""
+def worth(
+    snapshot: Snapshot, tasks: Tasks, objectives: Sequence[str]
+) -> tuple[list[Score], Usage, Locality | None, RunTimes | None]:
+    """Return scores, figures, locality and run times, each of which would look the tasks up anew by itself."""
     refuse_unknown(objectives)
     placed = place(snapshot, tasks)
-    return scores(placed, objectives), figures(placed), locality_of(placed)
+    return scores(placed, objectives), figures(placed), locality_of(placed), run_times_of(placed)
 
 
 def figures(placed: Placed) -> Usage:

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import msgspec
 import typer
+from rich.text import Text
 
 from placement.check import check as judge
 from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
-from placement.commands.options import Format, FormatOption, SnapshotArgument, WithoutOption
+from placement.commands.options import Format, FormatOption, NodeOption, SnapshotArgument, WithoutOption
 from placement.planning import load_plan
+from placement.report.layout import layout, node_of
 from placement.report.terminal import console, counted, plain
 
 VIOLATED = 1
@@ -24,6 +26,7 @@ def check(
     snapshot: SnapshotArgument,
     plan: Annotated[str, typer.Argument(help="A plan file, or - for standard input.")],
     without: WithoutOption = None,
+    node: NodeOption = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
     """Judge PLAN against SNAPSHOT by code that knows nothing of how it was made.
@@ -34,6 +37,8 @@ def check(
     refuse_two_standard_inputs(snapshot, plan)
     printed = Output.to(STANDARD)
     cluster = read_snapshot(snapshot)
+    if node is not None:
+        node_of(cluster, node)
     judged = load_plan(plan)
     violations = judge(cluster, judged, without or None)
     if format is Format.JSON:
@@ -51,5 +56,7 @@ def check(
             out.print(plain(f"not valid: {counted(len(violations), 'violation')} in {tasks}", "bold"))
         else:
             out.print(plain(f"valid: {tasks}; every rule holds, values are right, bounds consistent", "bold"))
+            if node is not None:
+                out.print(Text(), layout(cluster, judged, node, width=min(80, out.width)), sep="\n")
     if violations:
         raise typer.Exit(VIOLATED)

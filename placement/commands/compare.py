@@ -93,7 +93,7 @@ def _refuse_solvers(methods: Sequence[str]) -> None:
     """Raise if a method is unknown or is named twice."""
     known = ["auto", *engine.SOLVERS]
     problems = [
-        Problem("--solvers", f"{method!r} is unknown", suggestion(method, known))
+        Problem("--solvers", f"{method!r} is unknown", suggestion(method, known, len(known)))
         for method in dict.fromkeys(methods)
         if method not in known
     ]

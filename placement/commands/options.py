@@ -18,7 +18,8 @@ ObjectiveOption = Annotated[
     typer.Option(
         "--objective",
         metavar="A,B",
-        help="Objectives in order, instead of the snapshot's: value, tasks, fragmentation, whole_nodes, nodes.",
+        help="Objectives in order, instead of the snapshot's: value, tasks, locality, run_time, "
+        "fragmentation, whole_nodes, nodes.",
     ),
 ]
 TimeLimitOption = Annotated[
@@ -33,6 +34,13 @@ WithoutOption = Annotated[
 ]
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result here, whole or not at all.")
+]
+NodeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Draw this node inside too: its NUMA zones, PCIe switches, cards and NICs, and who has them.",
+    ),
 ]
 LogOption = Annotated[
     str | None,

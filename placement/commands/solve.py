@@ -15,6 +15,7 @@ from placement.commands.options import (
     Format,
     GapOption,
     LogOption,
+    NodeOption,
     ObjectiveOption,
     OutputOption,
     SeedOption,
@@ -29,6 +30,7 @@ from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured
 from placement.planning import dump_plan
 from placement.report import terminal
+from placement.report.layout import layout, node_of
 from placement.report.table import plan_report
 from placement.report.tree import tells, tree_report
 
@@ -55,6 +57,7 @@ def solve(
     seed: SeedOption = 0,
     without: WithoutOption = None,
     log: LogOption = None,
+    node: NodeOption = None,
     format: Annotated[  # noqa: A002 - the option's name
         Format | None, typer.Option(help="What standard output gets; a table if it does not get the plan by -o -.")
     ] = None,
@@ -74,6 +77,8 @@ def solve(
         warm()
     cluster = read_snapshot(snapshot)
     used = refuse_unhonoured(cluster, without or ())
+    if node is not None:
+        node_of(used, node)
     with lines.open(), lines.progress("solving") as listener:
         plan = engine.solve(
             cluster,
@@ -95,3 +100,5 @@ def solve(
         screen.print(plan_report(cluster, plan, overfull=overfull(used)))
         if tells(used):
             screen.print(Text(), tree_report(used, plan, width=min(80, screen.width)), sep="\n")
+        if node is not None:
+            screen.print(Text(), layout(used, plan, node, width=min(80, screen.width)), sep="\n")

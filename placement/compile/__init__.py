@@ -4,8 +4,8 @@ The steps look at distinct things, not at all of them: a hundred thousand nodes 
 tasks of a few hundred. Only running work makes a node its own, and what it takes is added up in arrays.
 
 `compile_work` finds the distinct gangs and tasks, `compile_cards` the kinds of nodes and cards, `scale` the units;
-`compile_running` adds up what is taken, `compile_limits` and `compile_free` say what is left; `compile_nodes` and
-`compile_jobs` make the classes, `compile_admission` what filters admit.
+`compile_running` adds up what is taken, `compile_limits`, `compile_free` and `compile_zones` say what is left;
+`compile_nodes` and `compile_jobs` make the classes, `compile_admission` what filters admit.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from placement.compile.free import free
 from placement.compile.jobs import Shapes, arrival_order, classify_jobs
 from placement.compile.limits import limits
 from placement.compile.nodes import classify_nodes
+from placement.compile.run_times import RunTimes
 from placement.compile.running import running
 from placement.compile.work import Work
+from placement.compile.zones import NEVER, zoned, zones_needed
 from placement.index import expand
 from placement.instance import Instance
 from placement.rules import node_filters
@@ -57,17 +59,35 @@ def _compile(snapshot: Snapshot) -> Instance:
     pending = np.array([i for i, job in enumerate(snapshot.jobs) if job.running is None], dtype=np.int64)
     waiting = [snapshot.jobs[i] for i in pending.tolist()]
     tied = tied_places(snapshot.nodes, waiting, work.gangs_of(pending), snapshot.topology)
-    nodes = classify_nodes(
-        snapshot.nodes, node_spec, kinds.of_spec, left, used, filters, place_of_spec, limits_of_place, tied
-    )
 
     pending_spec, job_copy = expand([job.count for job in waiting])
     job_spec = pending[pending_spec]
     shapes = Shapes(scale, work, filters)
+    domain = domains(snapshot.nodes, node_spec, levels)
     job_classes, value_unit, job_class, exact_worth = classify_jobs(
-        snapshot, pending, job_spec, shapes, work, {level: number for number, level in enumerate(levels)}
+        snapshot,
+        pending,
+        job_spec,
+        shapes,
+        work,
+        {level: number for number, level in enumerate(levels)},
+        RunTimes(snapshot.nodes, node_spec, levels, domain).of,
     )
-    admits_node, admits_card = shapes.admissions(nodes.keys, cards.keys)
+    admits_card = shapes.admitted_by_cards(cards.keys)
+    needed = zones_needed(kinds.nodes, cards, shapes, admits_card, list(scale.resources))
+    with_zones = zoned(snapshot, work, kinds.nodes, needed, left, used.nodes, scale, total)
+    nodes = classify_nodes(
+        snapshot.nodes,
+        node_spec,
+        kinds.of_spec,
+        with_zones.free,
+        used,
+        filters,
+        place_of_spec,
+        limits_of_place,
+        tied,
+    )
+    needed = needed[:, left.kind[nodes.row]]
     return Instance(
         snapshot=snapshot,
         resources=tuple(scale.resources),
@@ -87,10 +107,14 @@ def _compile(snapshot: Snapshot) -> Instance:
         card_kinds=tuple(cards.kinds),
         classes=nodes.classes,
         shapes=tuple(shapes.shapes),
-        admits_node=admits_node,
+        admits_node=shapes.admitted_by_nodes(nodes.keys) & (needed != NEVER),
         admits_card=admits_card,
         job_classes=job_classes,
         limits=limit_rows,
         levels=levels,
-        domains=domains(snapshot.nodes, node_spec, levels),
+        domains=domain,
+        zone_sets=with_zones.sets,
+        bound=np.maximum(needed, 0) if with_zones.sets else np.zeros_like(needed),
+        node_zones=nodes.zones,
+        widest=int(cards.counts.max(initial=0)),
     )

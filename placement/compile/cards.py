@@ -89,6 +89,17 @@ class Cards:
         self.counts: Ints = np.array([sum(gpu.count for gpu in node.gpus) for node in nodes], dtype=np.int64)
         self.start: Ints = np.cumsum(self.counts) - self.counts
 
+    def kinds_of(self, node_kind: int) -> list[int]:
+        """Return the card kind of each card of a node kind, by device index."""
+        first = int(self.start[node_kind])
+        kinds: list[int] = self.kind[first : first + int(self.counts[node_kind])].tolist()
+        return kinds
+
+    def memory_of(self, node_kind: int) -> list[Fraction | None]:
+        """Return the bytes of each card of a node kind, by device index."""
+        first = int(self.start[node_kind])
+        return self.device_memory[first : first + int(self.counts[node_kind])]
+
     def _number(self, gpu: Gpu) -> int:
         memory = self.unlimited
         if gpu.memory is not None:

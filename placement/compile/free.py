@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from placement.compile.cards import Cards, NodeKinds
 from placement.compile.running import Used, on_cards
 from placement.index import MOST, numbered, within
-from placement.instance import Ints
+from placement.instance import Ints, Zones
 from placement.scale import Scale
 
 
@@ -32,6 +32,12 @@ class Free:
         Their device indices.
     alike : int array (F,)
         Rows with the same number are free of the same.
+    kind : int array (F,)
+        Kind of node.
+    zones : list of (Zones or None)
+        NUMA zones of each row; empty where no pending task is bound to any.
+    zone_order : list of tuple of int
+        Place in the file of each canonical zone; an empty tuple where they are in that order.
     """
 
     amounts: Ints
@@ -39,6 +45,9 @@ class Free:
     cards: Ints
     device: Ints
     alike: Ints
+    kind: Ints
+    zones: list[Zones | None] = field(default_factory=list)
+    zone_order: list[tuple[int, ...]] = field(default_factory=list)
 
     def amounts_of(self, row: int) -> tuple[int, ...]:
         """Return the free amount of each resource."""
@@ -98,7 +107,7 @@ def free(kinds: NodeKinds, cards: Cards, kind_used: Ints, used: Used, scale: Sca
     row = np.repeat(np.arange(len(kind), dtype=np.int64), counts)
     order = np.lexsort((memory_left, units_left, cards.kind[card], row))  # stable: ties go by device index
     of_card = np.stack([cards.kind[card], units_left, memory_left], axis=1)[order]
-    return Free(amounts, start, of_card, within(counts)[order], _alike(amounts, start, of_card))
+    return Free(amounts, start, of_card, within(counts)[order], _alike(amounts, start, of_card), kind)
 
 
 def _left(

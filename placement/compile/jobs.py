@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from operator import attrgetter
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from placement.compile.admission import admission
 from placement.compile.work import Work, encode
+from placement.durations import RunTime
 from placement.gang import Branch, Group, Leaf, Ties, leaves
 from placement.index import members, numbered, spread
-from placement.instance import Affinity, Bools, Ints, JobClass, Shape
+from placement.instance import ANY, FEWEST, ONE, Affinity, Bools, Ints, JobClass, Shape
 from placement.rules import CARD_FILTERS, NodeFilter
 from placement.scale import Amounts, Scale, gcd, round_up, total
 from placement.snapshot import Job, Snapshot, Task, TaskGroup, Topology
@@ -23,6 +24,8 @@ MOST_WORTH = 2**53
 
 NONE = Fraction(0)
 
+_NUMA = {"none": ANY, "best-effort": ANY, "restricted": FEWEST, "single-numa-node": ONE}
+
 _WORTH = attrgetter("weight", "value")
 _BESIDES = {"name", "count", "submit_time", "priority", "weight", "value", "groups", "running"}
 """What no filter reads of a job."""
@@ -30,12 +33,22 @@ _ASKS = attrgetter(*(field for field in Job.__struct_fields__ if field not in _B
 
 
 class Shapes:
-    """Task shapes by what filters and capacity see of them."""
+    """Task shapes by what filters and capacity see of them.
+
+    Attributes
+    ----------
+    shapes : list of Shape
+    keys : list of tuple
+        What filters on nodes and on cards read of each.
+    amounts : list of Amounts
+        What a task of each takes, before it is rounded.
+    """
 
     def __init__(self, scale: Scale, work: Work, node_filters: Sequence[NodeFilter]) -> None:
         self.node_filters = node_filters
         self.shapes: list[Shape] = []
         self.keys: list[tuple[tuple[Hashable, ...], tuple[Hashable, ...]]] = []
+        self.amounts: list[Amounts] = []
         self._work = work
         self._taken = [_taken(task, amounts, scale) for task, amounts in zip(work.tasks, work.amounts, strict=True)]
         self._index: dict[Hashable, int] = {}
@@ -50,19 +63,23 @@ class Shapes:
             tuple(rule.task_key(job, task) for rule in self.node_filters),
             tuple(rule.task_key(job, task) for rule in CARD_FILTERS) if task.gpus else (),
         )
-        index = self._index.setdefault((shape, keys), len(self.shapes))
+        amounts = self._work.amounts[number]
+        # how many zones a task needs goes by what it asks for exactly, in which shapes differ only where it was rounded
+        exactly = () if shape.numa == ANY else (*sorted(amounts.demand.items()), amounts.memory)
+        index = self._index.setdefault((shape, keys, exactly), len(self.shapes))
         if index == len(self.shapes):
+            self.amounts.append(amounts)
             self.shapes.append(shape)
             self.keys.append(keys)
         return index
 
-    def admissions(
-        self, node_keys: list[tuple[Hashable, ...]], card_keys: list[tuple[Hashable, ...]]
-    ) -> tuple[Bools, Bools]:
-        """Return which shapes each node class and card kind admits."""
-        nodes = admission([keys[0] for keys in self.keys], node_keys, self.node_filters)
-        cards = admission([keys[1] for keys in self.keys], card_keys, CARD_FILTERS)
-        return nodes, cards
+    def admitted_by_nodes(self, node_keys: list[tuple[Hashable, ...]]) -> Bools:
+        """Return which shapes each node class admits, shape (S, K)."""
+        return admission([keys[0] for keys in self.keys], node_keys, self.node_filters)
+
+    def admitted_by_cards(self, card_keys: list[tuple[Hashable, ...]]) -> Bools:
+        """Return which shapes each card kind admits, shape (S, C)."""
+        return admission([keys[1] for keys in self.keys], card_keys, CARD_FILTERS)
 
 
 def _taken(task: Task, amounts: Amounts, scale: Scale) -> Shape:
@@ -71,6 +88,7 @@ def _taken(task: Task, amounts: Amounts, scale: Scale) -> Shape:
         units=round_up(amounts.share, scale.card),
         memory=round_up(amounts.memory, scale.memory),
         demand=tuple(round_up(amounts.demand.get(name, NONE), unit) for name, unit in scale.resources.items()),
+        numa=_NUMA[task.numa],
     )
 
 
@@ -122,7 +140,13 @@ def _worths(job: Job, gang: int, work: Work) -> list[Fraction]:
 
 
 def classify_jobs(
-    snapshot: Snapshot, pending: Ints, job_spec: Ints, shapes: Shapes, work: Work, levels: Mapping[str, int]
+    snapshot: Snapshot,
+    pending: Ints,
+    job_spec: Ints,
+    shapes: Shapes,
+    work: Work,
+    levels: Mapping[str, int],
+    run_time: Callable[[Job], RunTime | None],
 ) -> tuple[tuple[JobClass, ...], Fraction, Ints, bool]:
     """Return the job classes, the unit of value, the class of each pending job, and whether all worths are exact.
 
@@ -138,6 +162,8 @@ def classify_jobs(
     work : Work
     levels : mapping of str to int
         Number of each level of domains.
+    run_time : callable
+        Returns what a job says of its run time.
     """
     jobs = [snapshot.jobs[i] for i in pending.tolist()]
     gang = work.of_job[pending] if len(pending) else pending
@@ -159,7 +185,7 @@ def classify_jobs(
         tuple(Affinity(one.a, one.b, levels[one.level], one.kind == "together") for one in job.affinity)
         for job, _ in examples
     ]
-    gangs = list(zip(roots, affinities, strict=True))
+    gangs = list(zip(roots, affinities, (run_time(job) for job, _ in examples), strict=True))
     root, first_of_root = numbered(gangs)
     root_of_job = root[sort] if len(sort) else sort
     parts = zip((job.priority for job in jobs), root_of_job.tolist(), strict=True)
@@ -169,8 +195,8 @@ def classify_jobs(
     job_class = class_of_spec[job_spec] if len(job_spec) else job_spec
     trees = [gangs[first_of_root[i]] for i in root_of_job[first].tolist()]
     classes = tuple(
-        JobClass(inside, jobs[i].priority, tree, tuple(leaves(tree)), affinity)
-        for inside, i, (tree, affinity) in zip(members(job_class, len(first)), first.tolist(), trees, strict=True)
+        JobClass(inside, jobs[i].priority, tree, tuple(leaves(tree)), affinity, run)
+        for inside, i, (tree, affinity, run) in zip(members(job_class, len(first)), first.tolist(), trees, strict=True)
     )
     return classes, unit, job_class, exact
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,10 @@ class Classes:
     of_node : int array (N,)
     cards : dict of int to tuple of int
         See `placement.instance.Instance.node_cards`.
+    zones : dict of int to tuple of int
+        See `placement.instance.Instance.node_zones`.
+    row : int array (K,)
+        Row of `Free` that each class is like.
     keys : list of tuple
         What the node filters read of each class.
     """
@@ -33,6 +37,8 @@ class Classes:
     classes: tuple[NodeClass, ...]
     of_node: Ints
     cards: dict[int, tuple[int, ...]]
+    zones: dict[int, tuple[int, ...]]
+    row: Ints
     keys: list[tuple[Hashable, ...]]
 
 
@@ -92,21 +98,31 @@ def classify_nodes(
             cards=free.cards_of(one),
             in_use=in_use,
             limits=limits_of_place[place_of_spec[entry]],
+            zones=free.zones[one] if free.zones else None,
         )
         for inside, one, in_use, entry in zip(
             members(of_node, len(first)), row[first].tolist(), busy[first].tolist(), spec[first].tolist(), strict=True
         )
     )
-    reordered = np.array(free.reordered(), dtype=np.bool_)
-    cards = {
-        one: free.devices_of(place)
-        for one, place in zip(node[busy].tolist(), row[busy].tolist(), strict=True)
-        if reordered[place]
-    }
-    orders = {kind: free.devices_of(kind) for kind in np.unique(row[~busy]).tolist() if reordered[kind]}
-    if orders:
-        for one in unused_nodes.tolist():
-            order_of_kind = orders.get(kind_of_spec[node_spec[one]])
-            if order_of_kind is not None:
-                cards[one] = order_of_kind
-    return Classes(classes, of_node, cards, [keys[first_of_key[i]] for i in key_of_spec[spec[first]].tolist()])
+    unused_row = kind_of_spec[node_spec[unused_nodes]]
+    rows = dict(
+        zip([*unused_nodes.tolist(), *node[busy].tolist()], [*unused_row.tolist(), *row[busy].tolist()], strict=True)
+    )
+    return Classes(
+        classes,
+        of_node,
+        cards=_orders(rows, np.flatnonzero(free.reordered()).tolist(), free.devices_of),
+        zones=_orders(
+            rows, [one for one, order in enumerate(free.zone_order) if order], lambda one: free.zone_order[one]
+        ),
+        row=row[first],
+        keys=[keys[first_of_key[i]] for i in key_of_spec[spec[first]].tolist()],
+    )
+
+
+def _orders(
+    rows: dict[int, int], reordered: Sequence[int], order_of: Callable[[int], tuple[int, ...]]
+) -> dict[int, tuple[int, ...]]:
+    """Return the order of each node whose row has things in another order than that of the file."""
+    orders = {row: order_of(row) for row in reordered}
+    return {node: orders[row] for node, row in rows.items() if row in orders} if orders else {}

@@ -12,7 +12,7 @@ from placement.compile.work import Work
 from placement.index import integers
 from placement.instance import Ints
 from placement.scale import Scale, round_up
-from placement.snapshot import Snapshot
+from placement.snapshot import RunningTask, Snapshot
 from placement.snapshot.fields import Names
 
 NONE = Fraction(0)
@@ -46,15 +46,16 @@ class Used:
 
 def running(snapshot: Snapshot, work: Work, scale: Scale) -> Used:
     """Return what the running jobs of a snapshot take."""
-    places = list(_places(snapshot, work))
-    node, task = np.array([place[:2] for place in places], dtype=np.int64).reshape(-1, 2).T
+    found = list(places(snapshot, work))
+    node, task = np.array([one[:2] for one in found], dtype=np.int64).reshape(-1, 2).T
     nodes, row = np.unique(node, return_inverse=True)
-    cards = np.array([len(place[2]) for place in places], dtype=np.int64)
+    devices = [place.gpus for _, _, place in found]
+    cards = np.array(list(map(len, devices)), dtype=np.int64)
     unit = scale.whole
 
     def per_task(values: list[Fraction], unit: Fraction) -> Ints:
         whole = [round_up(value, unit) for value in values]  # nothing is rounded: the unit divides them all
-        return integers(whole, max(whole, default=0) * max(1, int(cards.sum()), len(places)))
+        return integers(whole, max(whole, default=0) * max(1, int(cards.sum()), len(found)))
 
     def per_node(amounts: Ints) -> Ints:
         total = np.zeros(len(nodes), dtype=amounts.dtype)
@@ -71,14 +72,14 @@ def running(snapshot: Snapshot, work: Work, scale: Scale) -> Used:
         },
         shares=per_node(share[task] * cards),
         card_row=np.repeat(row, cards),
-        card_device=np.array([device for place in places for device in place[2]], dtype=np.int64),
+        card_device=np.array([device for some in devices for device in some], dtype=np.int64),
         card_share=np.repeat(share[task], cards),
         card_memory=np.repeat(memory[task], cards),
     )
 
 
-def _places(snapshot: Snapshot, work: Work) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Yield the node, task and devices of every running task."""
+def places(snapshot: Snapshot, work: Work) -> Iterator[tuple[int, int, RunningTask]]:
+    """Yield the node and the number of the task of every running task, and where it is."""
     counts = [node.count for node in snapshot.nodes]
     names = Names("node", [node.name for node in snapshot.nodes], counts)
     first = (np.cumsum(counts, dtype=np.int64) - counts).tolist()
@@ -90,7 +91,7 @@ def _places(snapshot: Snapshot, work: Work) -> Iterator[tuple[int, int, tuple[in
             entry = names.find(place.node)
             if entry is not None:
                 copy = 0 if counts[entry] == 1 else int(place.node.rpartition("-")[2])
-                yield first[entry] + copy, leaves[place.group][0], place.gpus
+                yield first[entry] + copy, leaves[place.group][0], place
 
 
 def on_cards(used: Used, amounts: Ints, start: Ints, total: int) -> Ints:

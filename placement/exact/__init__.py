@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from placement.instance import Assignment, Instance
 from placement.solver import Limits, Report, Result, Stop, silent
 
@@ -43,7 +46,9 @@ def run(
     Small instances are solved to the end over all patterns of their nodes, and those where blocks of cards are all that
     counts over these. Of the others, large ones are solved by the pooled model and search, and those whose nodes are
     nearly all different by column generation over what a node holds. Where jobs say where their tasks may lie relative
-    to one another, small instances are solved task by task, and of the others the domains come first.
+    to one another, small instances are solved task by task, and of the others the domains come first. Small ones are so
+    too where tasks are bound to NUMA zones and nodes can be filled in too many ways, and where it counts how long jobs
+    run. On larger ones that comes last: jobs that run longer than they need to are placed again.
 
     Parameters
     ----------
@@ -55,11 +60,25 @@ def run(
     from placement.exact.ladders import Ladder
     from placement.exact.ledger import Ledger
     from placement.exact.pipeline import Pipeline
-    from placement.exact.reference import is_small, solve_reference
+    from placement.exact.reference import MOST_TIMED, TIMED_NODES, is_small, solve_reference
     from placement.exact.size import most_patterns
     from placement.exact.targets import rest_of, targets_of
     from placement.exact.tied import Tied
+    from placement.exact.timed import solve_timed, untimed
+    from placement.preferred import wishes
 
+    # what nobody wishes for is 0 whatever happens
+    counts = {"locality": bool(wishes(instance)), "run_time": instance.timed}
+    objectives = tuple(objective for objective in objectives if counts.get(objective, True))
+    if not objectives:
+        return Result(start or Assignment.empty(), Stop.OPTIMAL)
+    if "run_time" in objectives:
+        found = None
+        if method == "exact" and is_small(instance, MOST_TIMED):
+            capped = limits if limits.nodes else replace(limits, nodes=TIMED_NODES)
+            found = solve_reference(instance, objectives, capped, seed, start, report)
+        return found or solve_timed(instance, objectives, limits, seed, start, report, partial(run, method=method))
+    instance = untimed(instance)
     targets = targets_of(instance, objectives)
     nothing = f"no bound and no search for {objectives[0]} on an instance of this size"
     if instance.tied:
@@ -68,10 +87,16 @@ def run(
             return found
         if not targets:
             return Result(start or Assignment.empty(), Stop.COMPLETE, notes=(nothing,))
-        return Tied(Ledger(instance, targets, limits, seed, start, report), rest_of(objectives), start).run()
+        return Tied(
+            Ledger(instance, targets, limits, seed, start, report), rest_of(objectives), start, "locality" in objectives
+        ).run()
     few = method == "exact" and most_patterns(instance, FEW_PATTERNS) <= FEW_PATTERNS
     if few or method == "configurations" or (method == "exact" and not targets):
         found = solve_configurations(instance, objectives, limits, seed, start, report)
+        if found is not None:
+            return found
+    if method == "exact" and instance.zoned and is_small(instance):
+        found = solve_reference(instance, objectives, limits, seed, start, report)
         if found is not None:
             return found
     if method == "configurations":

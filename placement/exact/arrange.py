@@ -1,13 +1,17 @@
-"""Which cards of a node some tasks take: a depth-first search for where the quick rules fail."""
+"""Which cards and NUMA zones of a node some tasks take: a depth-first search for where the quick rules fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
 
 from placement.exact.layout import Layout
+from placement.instance import Ints
 
-Room = tuple[int, int, int]
-"""Kind, free units and free device memory of a card."""
+Room = tuple[int, int, int, int]
+"""Kind, free units and free device memory of a card, and its zone."""
 
 
 def arrange(layout: Layout, node: int, tasks: list[int], steps: int = 5000) -> bool:
@@ -28,51 +32,121 @@ def arrange(layout: Layout, node: int, tasks: list[int], steps: int = 5000) -> b
     bool
         Whether they are placed; False also when the steps did not suffice.
     """
-    instance, state = layout.instance, layout.state
+    state = layout.state
     need = state.demand[tasks].sum(axis=0)
     if (state.free[node] < need).any():
         return False
-    shapes = instance.shapes
-    order = sorted(tasks, key=lambda s: (-shapes[s].gpus * shapes[s].units, -shapes[s].memory, s))
-    rooms: list[Room] = [
-        (int(state.kind[node, c]), int(state.units[node, c]), int(state.memory[node, c]))
-        for c in range(len(instance.classes[instance.node_class[node]].cards))
-    ]
-    left = steps
-    chosen: list[tuple[int, ...]] = []
+    search = _Search(layout, node, tasks, steps)
+    if not search.place(0):
+        return False
+    for shape, spot in zip(search.order, search.chosen, strict=True):
+        layout.place(shape, node, spot)
+    return True
 
-    def place(position: int) -> bool:
-        nonlocal left
-        if position == len(order):
+
+class _Search:
+    """The search on one node.
+
+    Attributes
+    ----------
+    order : list of int
+        Shapes of the tasks as they are placed: those that are bound to zones first, and large ones first.
+    chosen : list of tuple of int
+        What each of them takes, by position; see `placement.instance.Assignment`.
+    rooms : list of Room
+        What is left of the cards.
+    slack : int array (M, R)
+        What tasks bound within sets of zones may still take.
+    """
+
+    def __init__(self, layout: Layout, node: int, tasks: list[int], steps: int) -> None:
+        self.instance, state = layout.instance, layout.state
+        number = int(self.instance.node_class[node])
+        node_class, self.shapes = self.instance.classes[number], self.instance.shapes
+        self.size: list[int] = self.instance.bound[:, number].tolist()
+        self.order = sorted(tasks, key=self._largest_first)
+        self.chosen: list[tuple[int, ...]] = []
+        self.zones = 0 if node_class.zones is None else node_class.zones.count
+        of_card = (0,) * len(node_class.cards) if node_class.zones is None else node_class.zones.card
+        self.rooms: list[Room] = [
+            (int(state.kind[node, c]), int(state.units[node, c]), int(state.memory[node, c]), zone)
+            for c, zone in enumerate(of_card)
+        ]
+        self.slack: Ints = state.slack[node].copy()
+        self.demand = state.demand
+        self.over: dict[int, Ints] = {}
+        self.left = steps
+
+    def _largest_first(self, s: int) -> tuple[bool, int, int, int]:
+        task = self.shapes[s]
+        return not self.size[s], -task.gpus * task.units, -task.memory, s
+
+    def place(self, position: int) -> bool:
+        """Place the tasks from a position on; return whether there is a way."""
+        if position == len(self.order):
             return True
-        task = shapes[order[position]]
+        shape = self.order[position]
+        for bits in self._zone_choices(shape):
+            rows = self._sets_over(bits) if bits else None
+            for cards in _choices(self._usable(shape, bits), self.rooms, self.shapes[shape].gpus):
+                self.left -= 1
+                if self.left < 0:
+                    return False
+                zones = (self.instance.widest + zone for zone in range(bits.bit_length()) if bits >> zone & 1)
+                self.chosen.append((*sorted(cards), *zones))
+                self._take(shape, cards, rows, 1)
+                if self.place(position + 1):
+                    return True
+                self._take(shape, cards, rows, -1)
+                self.chosen.pop()
+        return False
+
+    def _take(self, shape: int, cards: tuple[int, ...], rows: Ints | None, sign: int) -> None:
+        """Take what a task needs, or with sign -1 give it back."""
+        task = self.shapes[shape]
+        for c in cards:
+            kind, units, memory, zone = self.rooms[c]
+            self.rooms[c] = (kind, units - sign * task.units, memory - sign * task.memory, zone)
+        if rows is not None:
+            self.slack[rows] -= sign * self.demand[shape]
+
+    def _usable(self, shape: int, bits: int) -> list[int]:
+        """Return the cards with room for one task's share, those with least left first."""
+        task, admits = self.shapes[shape], self.instance.admits_card[shape]
         usable = [
             c
-            for c, (kind, units, memory) in enumerate(rooms)
-            if instance.admits_card[order[position], kind] and units >= task.units and memory >= task.memory
+            for c, (kind, units, memory, zone) in enumerate(self.rooms)
+            if admits[kind] and units >= task.units and memory >= task.memory and (not bits or bits >> zone & 1)
         ]
-        usable.sort(key=lambda c: (rooms[c][1], rooms[c][2], c))
-        for cards in _choices(usable, rooms, task.gpus):
-            left -= 1
-            if left < 0:
-                return False
-            for c in cards:
-                kind, units, memory = rooms[c]
-                rooms[c] = (kind, units - task.units, memory - task.memory)
-            chosen.append(cards)
-            if place(position + 1):
-                return True
-            chosen.pop()
-            for c in cards:
-                kind, units, memory = rooms[c]
-                rooms[c] = (kind, units + task.units, memory + task.memory)
-        return False
+        usable.sort(key=lambda c: (self.rooms[c][1], self.rooms[c][2], c))
+        return usable
 
-    if not place(0):
-        return False
-    for shape, cards in zip(order, chosen, strict=True):
-        layout.place(shape, node, tuple(sorted(cards)))
-    return True
+    def _zone_choices(self, shape: int) -> Iterator[int]:
+        """Yield the sets of zones, as bits, that a task may be bound to; 0 where it is not bound."""
+        if not self.size[shape]:
+            yield 0
+            return
+        tried = set()
+        single = all(not bits & (bits - 1) for bits in self.instance.zone_sets)
+        for some in combinations(range(self.zones), self.size[shape]):
+            bits = sum(1 << zone for zone in some)
+            rows = self._sets_over(bits)
+            if (self.slack[rows] < self.demand[shape]).any():
+                continue
+            if single:  # zones that are alike are interchangeable
+                cards = tuple(sorted(room[:3] for room in self.rooms if bits >> room[3] & 1))
+                alike = cards, self.slack[rows].tobytes()
+                if alike in tried:
+                    continue
+                tried.add(alike)
+            yield bits
+
+    def _sets_over(self, bits: int) -> Ints:
+        """Return the rows of the sets that hold all of some zones."""
+        if bits not in self.over:
+            rows = [row for row, one in enumerate(self.instance.zone_sets) if not bits & ~one]
+            self.over[bits] = np.array(rows, dtype=np.int64)
+        return self.over[bits]
 
 
 def _choices(usable: list[int], rooms: list[Room], count: int, first: int = 0) -> Iterator[tuple[int, ...]]:

@@ -24,7 +24,7 @@ from placement.exact.highs import Solved, Why
 from placement.exact.layout import Layout
 from placement.instance import Assignment, Instance
 from placement.models.core import Goal, Linear
-from placement.models.patterns import Arranger, TooMany
+from placement.models.patterns import TooMany, arranger
 from placement.models.pools import leaf_table
 from placement.solver import Bound, Limits, Progress, Report, Result, Stop, silent
 
@@ -208,12 +208,12 @@ def place(model: Any, instance: Instance, seed: int) -> Assignment:
     layout = Layout(instance)
     for k, node_class in enumerate(instance.classes):
         nodes = iter(node_class.nodes.tolist())
-        arranger = Arranger(instance, k, work=1 << 60)
+        filler = arranger(instance, k, work=1 << 60)
         for p, counts in enumerate(model.patterns[k].counts):
             times = round(model.x[k, p].value)
             if not times or not any(counts):
                 continue
-            spots = arranger.arrange(counts, fragmentation)
+            spots = filler.arrange(counts, fragmentation)
             for _ in range(times):
                 node = next(nodes)
                 for shape, cards in spots:

@@ -19,6 +19,7 @@ from placement.exact.fill import fill
 from placement.exact.labels import Nodes
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
+from placement.exact.tight import fill_exactly
 from placement.exact.timing import Timing
 from placement.exact.tune import improve, polish
 from placement.instance import Instance
@@ -82,7 +83,8 @@ class Columns:
     def run(self) -> Result:
         """Return the best assignment found, with a bound for every target that has one."""
         ledger = self.ledger
-        for focus in range(len(ledger.targets)):
+        everything = fill_exactly(ledger, self.timing)
+        for focus in () if everything else range(len(ledger.targets)):
             self.pursue(focus)
             if not ledger.done(focus):
                 improve(ledger, focus, None, self.timing, share=1.0 if self._is_last(focus) else LATER_SHARE)

@@ -107,12 +107,13 @@ class _Build:
             admits[row] &= self.instance.domains[level, first] == domain
         nowhere = len(self.shapes) - len(self.instance.shapes) - len(rows)
         never = np.zeros((nowhere, len(self.instance.classes)), dtype=np.bool_)
-        cards = self.instance.admits_card
+        cards, bound = self.instance.admits_card, self.instance.bound
         instance = replace(
             self.instance,
             shapes=tuple(self.shapes),
             admits_node=np.concatenate([self.instance.admits_node, admits, never]),
             admits_card=np.concatenate([cards, cards[rows], np.zeros((nowhere, cards.shape[1]), dtype=np.bool_)]),
+            bound=np.concatenate([bound, bound[rows], never.astype(np.int64)]),
             job_class=job_class_of,
             job_classes=tuple(self.classes),
         )

@@ -17,7 +17,7 @@ from placement.models.pools import leaf_rows, leaf_table
 from placement.state import State
 
 Spot = tuple[int, tuple[int, ...]]
-"""A task's shape and cards on some node."""
+"""A task's shape, and its cards and NUMA zones on some node; see `placement.instance.Assignment`."""
 
 
 class Layout:
@@ -72,14 +72,15 @@ class Layout:
 
     def over_full(self) -> Ints:
         """Return the nodes that take more than they have."""
-        return np.flatnonzero((self.state.free < 0).any(axis=1))
+        over = (self.state.free < 0).any(axis=1)
+        return np.flatnonzero(over | (self.state.slack < 0).any(axis=(1, 2)))
 
     def copy(self) -> Layout:
         """Return an independent copy."""
         twin = Layout.__new__(Layout)
         twin.instance = self.instance
         twin.state = State(self.instance)
-        for name in ("free", "units", "memory", "limits"):
+        for name in ("free", "units", "memory", "limits", "slack"):
             setattr(twin.state, name, getattr(self.state, name).copy())
         twin.tasks = [list(spots) for spots in self.tasks]
         twin.count = self.count.copy()
@@ -94,7 +95,7 @@ class Layout:
         instance : Instance
         shape, node : int arrays (T,)
         cards : sequence of tuples of int
-            Cards of each task, by position in the node.
+            Cards of each task, by position in the node, and behind them the zones it is bound to.
         """
         layout = cls(instance)
         with collector_paused():
@@ -110,6 +111,10 @@ class Layout:
         of_task = np.array([(task.units, task.memory) for task in instance.shapes], dtype=np.int64).reshape(-1, 2)[
             shape
         ]
+        if instance.zoned:
+            is_card = card < instance.widest
+            _bind(layout, shape, node, row[~is_card], card[~is_card] - instance.widest)
+            row, card = row[is_card], card[is_card]
         np.subtract.at(state.units, (node[row], card), of_task[row, 0])
         np.subtract.at(state.memory, (node[row], card), of_task[row, 1])
         _count_in_limits(layout, shape, node)
@@ -122,6 +127,14 @@ class Layout:
         cards = [tuple(flat[first:end]) for first, end in itertools.pairwise(offset)]
         shape = leaf_table(instance)[leaf_rows(instance, assignment), 2]
         return cls.of_columns(instance, shape, assignment.node, cards)
+
+
+def _bind(layout: Layout, shape: Ints, node: Ints, row: Ints, zone: Ints) -> None:
+    """Take what tasks demand of the NUMA zones they are bound to; each row is a task and one of its zones."""
+    bits = np.zeros(len(shape), dtype=np.int64)
+    np.bitwise_or.at(bits, row, 1 << zone)
+    for some in np.unique(bits[bits > 0]).tolist():
+        layout.state.bind(np.flatnonzero(bits == some), some, shape, node)
 
 
 def _count_in_limits(layout: Layout, shape: Ints, node: Ints) -> None:

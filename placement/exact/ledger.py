@@ -152,7 +152,7 @@ class Ledger:
 
     def _is_better(self, standing: Standing) -> bool:
         state = standing.layout.state
-        legal = (state.free >= 0).all() and (state.limits >= 0).all()
+        legal = (state.free >= 0).all() and (state.slack >= 0).all() and (state.limits >= 0).all()
         return bool(legal and standing.ranks > self.standing.ranks)
 
     def result(self, timing: Timing, proven: bool) -> Result:

@@ -22,6 +22,8 @@ from placement.exact.patterns import maximal
 from placement.exact.spread import spread
 from placement.exact.standing import Standing
 from placement.exact.timing import Timing
+from placement.exact.within import cards_of
+from placement.exact.zone_columns import ZoneColumns
 from placement.instance import Ints
 from placement.models import pooled
 from placement.models.pooled_gangs import is_single
@@ -63,6 +65,7 @@ class Neighbourhood:
             supply=self.supply,
             leaves=standing.goals.leaves,
         )
+        self.zones = ZoneColumns(layout, nodes, self.view)
         shapes = layout.instance.shapes
         self.has_split = any(
             shapes[s].gpus > 1 and shapes[s].units < layout.instance.card_units for s in set(self.view.shape.tolist())
@@ -78,7 +81,7 @@ class Neighbourhood:
         start = self._present()
         model = pooled.build(self.view, self.patterns, self._weights(), self._held())
         built = time.perf_counter()
-        arrays = program(model)
+        arrays = self.zones.added(program(model))
         timing.add("build", built - began)
         timing.add("handover", time.perf_counter() - built)
         if start is not None and (len(start) != len(arrays.cost) or arrays.violation(start)):
@@ -170,7 +173,7 @@ class Neighbourhood:
             for shape, cards in spots:
                 pair = pair_of[k, shape]
                 n[pair] += 1
-                for card in cards:
+                for card in cards_of(instance, cards):
                     content.setdefault(card, [0] * len(pool.slots))[view.slot[pair]] += 1
             free = instance.classes[instance.node_class[node]].cards
             for card, parts in content.items():
@@ -178,7 +181,7 @@ class Neighbourhood:
                 used[self._covering(Pattern(k, c, tuple(parts)), known[k, c])] += 1
         x = np.zeros(len(self.patterns))
         x[list(used)] = list(used.values())
-        return np.concatenate([n, self.standing.started[view.rows], x])
+        return np.concatenate([n, self.standing.started[view.rows], x, self.zones.present(self.taken)])
 
     def _covering(self, content: Pattern, known: list[int]) -> int:
         for i in known:
@@ -221,7 +224,8 @@ class Neighbourhood:
                 tasks = [int(self.view.shape[i]) for i in pairs for _ in range(int(counts.room[i]))]
                 if not arrange(layout, node, tasks):
                     return False
-        fits = (state.free[self.nodes] >= 0).all() and (state.limits >= 0).all()
+        fits = (state.free[self.nodes] >= 0).all() and (state.slack[self.nodes] >= 0).all()
+        fits &= (state.limits >= 0).all()
         return bool(fits and (layout.count >= need).all())
 
     def restore(self) -> None:

@@ -21,7 +21,10 @@ TOGETHER, PARTNERS = 64, 448
 
 
 class Overfull(Batch):
-    """Chooses for idle cards what exceeds the node's other resources least."""
+    """Chooses for idle cards what exceeds the node's other resources least.
+
+    Tasks that are bound to NUMA zones are not among it: exchanges relieve nodes, and do not know of zones.
+    """
 
     def __init__(self, layout: Layout, nodes: Ints, shapes: Ints, worth: Floats) -> None:
         super().__init__(layout, nodes, shapes, worth)
@@ -32,9 +35,13 @@ class Overfull(Batch):
 
     def _fits(self, some: Ints, active: Ints) -> Bools:
         alone = (self.demand[some][None] <= self.capacity[active][:, None]).all(axis=2)
+        if self.zones is not None:
+            alone &= self.zones.binds(0, some, active)
         return np.asarray(alone & (self.gpus[some] > 0))
 
-    def _score(self, some: Ints, active: Ints, usable: Bools) -> Floats:
+    def _score(
+        self, some: Ints, active: Ints, usable: Bools, free: Ints | None = None, idle: Ints | None = None
+    ) -> Floats:
         free = np.maximum(self.free[active], 0)
         over = np.maximum(self.demand[some][None] - free[:, None], 0) / self.unit
         return np.asarray(-over.sum(axis=2) / np.maximum(self.size[some], 1.0) + 1e-9 * self.worth[some])

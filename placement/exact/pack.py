@@ -4,6 +4,9 @@ A task suits a node where its share of the node's resources is near its share of
 for demanding tasks is wasted on a modest one; with more, cards are left that nothing can use. Large tasks go first, as
 far as that allows, and a share of a card goes where what is left of the card can be filled up.
 
+A task that is bound to NUMA zones sees each of them as a node of its own: with the room that it has within, and the
+cards there, and it goes where its score is best.
+
 All of it is arithmetic on arrays of nodes and shapes, so the time of a step does not depend on how many nodes it is
 about, up to some hundreds.
 """
@@ -16,6 +19,7 @@ import numpy as np
 
 from placement.exact.arrays import Floats
 from placement.exact.layout import Layout
+from placement.exact.within import ZoneRoom, zone_positions
 from placement.instance import Bools, Ints
 from placement.solver import Limits
 from placement.state import State
@@ -26,6 +30,8 @@ to the next, so a few large ones would leave the last nodes with what nobody els
 GREEDY, SPARING, WASTEFUL = 3.0, 0.05, 4.0
 """How much it counts, in doublings of a task's worth, that a task takes more than its share of a resource (per doubling
 of that share), that it takes all of its share, and that it leaves a card in a state that nothing fills (per size)."""
+FULLER = 0.01
+"""How much it counts, in doublings of worth, that a zone is wholly idle: of like ones the fuller is filled up."""
 FINEST = 4096
 """Units of a card up to which it is worked out what fills a card."""
 
@@ -78,11 +84,16 @@ def best_filling(sizes: Ints, units: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
-    """What some nodes choose: for each of those rows that found a task, the shape's position and the cards."""
+    """What some nodes choose: for each of those rows that found a task, the shape's position, the cards, zone bits."""
 
     rows: Ints
     shape: Ints
     cards: Bools
+    zones: Ints
+
+    def take(self, which: Bools) -> _Choices:
+        """Return some of them."""
+        return _Choices(self.rows[which], self.shape[which], self.cards[which], self.zones[which])
 
 
 class Batch:
@@ -120,20 +131,20 @@ class Batch:
         self.filling: Ints | None = None
         if full <= FINEST and ((self.gpus > 0) & (self.share < full)).any():
             self.filling = best_filling(self.share[self.gpus > 0], full)
+        self.zones = ZoneRoom.of(state, nodes, shapes)
 
     def run(self, supply: Ints) -> int:
         """Give every node tasks until nothing fits; take them off the supply and return how many."""
         active = np.arange(len(self.nodes))
-        log: list[tuple[Ints, Ints, Bools]] = []
+        log: list[_Choices] = []
         while len(active):
             choices = self._choose(active, supply)
             if not len(choices.rows):
                 break
-            keep = self._granted(choices.rows, choices.shape, supply)
-            rows, shape, cards = choices.rows[keep], choices.shape[keep], choices.cards[keep]
-            self._charge(rows, shape, supply)
-            self._take(rows, shape, cards)
-            log.append((rows, shape, cards))
+            made = choices.take(self._granted(choices.rows, choices.shape, supply))
+            self._charge(made.rows, made.shape, supply)
+            self._take(made)
+            log.append(made)
             active = choices.rows
         return self._record(log)
 
@@ -144,12 +155,43 @@ class Batch:
         some = np.flatnonzero(offered.any(axis=0) & (self.limit_use <= left).all(axis=1))
         ok = self._fits(some, active) & offered[:, some]
         usable = self._usable(active, some)
-        ok &= usable.sum(axis=2) >= self.gpus[some]
-        score = np.where(ok, self._score(some, active, usable), -np.inf)
+        if self.zones is not None:
+            score, usable, bits = self._within(self.zones, ok, some, active, usable)
+            ok = score > -np.inf
+        else:
+            ok &= usable.sum(axis=2) >= self.gpus[some]
+            score = np.where(ok, self._score(some, active, usable), -np.inf)
         found = np.flatnonzero(ok.any(axis=1))
         best = score[found].argmax(axis=1) if len(some) else np.zeros(0, dtype=np.int64)
         shape = some[best]
-        return _Choices(active[found], shape, self._cards(active[found], shape, usable[found, best]))
+        zones = np.zeros(len(found), dtype=np.int64) if self.zones is None else bits[found, best]
+        return _Choices(active[found], shape, self._cards(active[found], shape, usable[found, best]), zones)
+
+    def _within(
+        self, zones: ZoneRoom, ok: Bools, some: Ints, active: Ints, usable: Bools
+    ) -> tuple[Floats, Bools, Ints]:
+        """Return the best score of each task on each node, with the cards it may use there, and zones it is bound to.
+
+        The score of tasks that do not fit is minus infinity.
+        """
+        best = np.full(ok.shape, -np.inf)
+        cards, chosen = usable.copy(), np.zeros(ok.shape, dtype=np.int64)
+        units, free = self.units[active], self.free[active]
+        for bits in zones.choices:
+            inside = zones.inside(bits, active)
+            room = np.minimum(free, zones.room(bits, active))
+            mine = usable & inside[:, None]
+            fits = ok & zones.binds(bits, some, active) & (mine.sum(axis=2) >= self.gpus[some])
+            fits &= (self.demand[some][None] <= room[:, None]).all(axis=2) | (bits == 0)
+            if not fits.any():
+                continue
+            idle = np.where(inside, units, 0).sum(axis=1)
+            score = self._score(some, active, mine, room, idle)
+            if bits:
+                score = score - (FULLER * idle / np.maximum(units.sum(axis=1), 1))[:, None]
+            better = fits & (score > best)
+            best[better], cards[better], chosen[better] = score[better], mine[better], bits
+        return best, cards, chosen
 
     def _offered(self, active: Ints, supply: Ints) -> Bools:
         """Return which nodes may have a task of which shapes, as far as there are any left."""
@@ -171,10 +213,16 @@ class Batch:
         """Return whose resources, cards apart, allow one task of which shapes, as (nodes, shapes)."""
         return np.asarray((self.demand[some][None] <= self.free[active][:, None]).all(axis=2))
 
-    def _score(self, some: Ints, active: Ints, usable: Bools) -> Floats:
-        """Return how well a task of each shape suits each node, in doublings of worth."""
-        free, units = self.free[active], self.units[active]
-        idle = units.sum(axis=1)
+    def _score(
+        self, some: Ints, active: Ints, usable: Bools, free: Ints | None = None, idle: Ints | None = None
+    ) -> Floats:
+        """Return how well a task of each shape suits each node, in doublings of worth.
+
+        Free resources and idle units are those of the whole node unless others are given.
+        """
+        units = self.units[active]
+        free = self.free[active] if free is None else free
+        idle = units.sum(axis=1) if idle is None else idle
         size = self.size[some]
         taken = np.where(size > 0, size / np.maximum(idle, 1)[:, None], 1.0)
         part = self.demand[some][None] / np.maximum(free, 1)[:, None]
@@ -228,26 +276,34 @@ class Batch:
         supplied[order] = np.arange(len(shape)) - first < supply[self.shapes[ordered]]
         return supplied
 
-    def _take(self, rows: Ints, shape: Ints, cards: Bools) -> None:
+    def _take(self, made: _Choices) -> None:
+        rows, shape, cards = made.rows, made.shape, made.cards
         self.free[rows] -= self.demand[shape]
         self.units[rows] -= cards * self.share[shape][:, None]
         self.memory[rows] -= cards * self.device[shape][:, None]
         left = self.layout.state.limits
         for number, row in enumerate(self.limit_rows):
             left[row] -= int(self.limit_use[shape, number].sum())
+        if self.zones is not None:
+            self.zones.take(rows, made.zones, self.demand[shape])
 
-    def _record(self, log: list[tuple[Ints, Ints, Bools]]) -> int:
+    def _record(self, log: list[_Choices]) -> int:
         """Write what was placed into the layout."""
         layout, nodes = self.layout, self.nodes
         layout.state.free[nodes], layout.state.units[nodes] = self.free, self.units
         layout.state.memory[nodes] = self.memory
+        if self.zones is not None:
+            layout.state.slack[nodes] = self.zones.slack
         placed = 0
-        for rows, shape, cards in log:
+        for made in log:
+            rows, shape = made.rows, made.shape
             layout.count += np.bincount(self.shapes[shape], minlength=len(layout.count))
             placed += len(rows)
             taken: list[list[int]] = [[] for _ in range(len(rows))]
-            for row, card in zip(*(axis.tolist() for axis in np.nonzero(cards)), strict=True):
+            for row, card in zip(*(axis.tolist() for axis in np.nonzero(made.cards)), strict=True):
                 taken[row].append(card)
+            for row in np.flatnonzero(made.zones).tolist():
+                taken[row] += zone_positions(layout.instance, int(made.zones[row]))
             for node, s, some in zip(nodes[rows].tolist(), self.shapes[shape].tolist(), taken, strict=True):
                 layout.tasks[node].append((s, tuple(some)))
         return placed

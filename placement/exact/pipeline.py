@@ -15,6 +15,7 @@ from placement.exact.columns import EARLY_ROUNDS, FEW_PAIRS, SOME_PAIRS, Columns
 from placement.exact.guide import Guide
 from placement.exact.ledger import Ledger
 from placement.exact.sketch import Relaxed, rough, sketch
+from placement.exact.tight import fill_exactly
 from placement.exact.timing import Timing
 from placement.exact.tune import improve, polish
 from placement.models.parts import parts_of, separable
@@ -60,12 +61,13 @@ class Pipeline:
 
     def run(self) -> Result:
         """Return the best assignment found, with a bound for every target that has one."""
-        self.begin()
-        for focus in range(len(self.ledger.targets)):
-            if focus:
-                self._roughly().bound(focus)
-            if not self.ledger.done(focus):
-                self._pursue(focus)
+        if not fill_exactly(self.ledger, self.timing):
+            self.begin()
+            for focus in range(len(self.ledger.targets)):
+                if focus:
+                    self._roughly().bound(focus)
+                if not self.ledger.done(focus):
+                    self._pursue(focus)
         if self.rest:
             polish(self.ledger, self.rest, self.timing)
         return self.ledger.result(self.timing, proven=not self.rest)

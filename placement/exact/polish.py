@@ -12,6 +12,7 @@ import numpy as np
 
 from placement.exact.layout import Layout, Spot
 from placement.exact.residual import Nodes, Residual
+from placement.exact.within import cards_of
 from placement.instance import Ints
 from placement.solver import Limits
 
@@ -110,8 +111,9 @@ class Polish:
         free = rows.free - self.state.demand[shape]
         units, memory = rows.units.copy(), rows.memory.copy()
         for i, positions in enumerate(cards):
-            units[i, list(positions or ())] -= task.units
-            memory[i, list(positions or ())] -= task.memory
+            some = list(cards_of(self.instance, positions or ()))
+            units[i, some] -= task.units
+            memory[i, some] -= task.memory
         return self.residual.cost(replace(rows, free=free, units=units, memory=memory, placed=rows.placed + 1))
 
     def _take(self, node: int, spot: Spot) -> None:
@@ -134,10 +136,10 @@ class Polish:
             self._empty(node, cards_only)
 
     def _empty(self, node: int, cards_only: bool) -> None:
-        leaving = [spot for spot in self.layout.tasks[node] if spot[1] or not cards_only]
+        shapes = self.instance.shapes
+        leaving = [spot for spot in self.layout.tasks[node] if shapes[spot[0]].gpus or not cards_only]
         if not leaving:
             return
-        shapes = self.instance.shapes
         leaving.sort(key=lambda spot: (-shapes[spot[0]].gpus * shapes[spot[0]].units, spot))
         for spot in leaving:
             self._take(node, spot)

@@ -64,7 +64,8 @@ class Pricer:
         self.nodes = Nodes(instance)
         self.wanted = demand(instance)
         self.takes = self.nodes.takes.T & (self.wanted > 0)
-        self.batches = [_Batch(np.flatnonzero(self.nodes.plain), {}), _Batch(np.flatnonzero(~self.nodes.plain), {})]
+        plain, zoned = self.nodes.plain, self.nodes.zoned
+        self.batches = [_Batch(np.flatnonzero(some), {}) for some in (plain, ~plain & ~zoned, zoned)]
 
     def forget(self) -> None:
         """Start afresh with prices of resources: those of another objective are of no use."""
@@ -216,7 +217,7 @@ class _Run:
 
 def _unique(labels: Labels) -> Ints:
     """Return the most valuable of the labels that have the same room, card by card."""
-    state = np.concatenate([labels.node[:, None], labels.room, labels.cards], axis=1)
+    state = np.concatenate([labels.node[:, None], labels.room, labels.cards, labels.zones], axis=1)
     odd = np.random.default_rng(0).integers(1, 2**62, size=state.shape[1], dtype=np.int64) * 2 + 1
     mixed = (state.view(np.uint64) * odd.view(np.uint64)).sum(axis=1, dtype=np.uint64)
     order = np.lexsort((-labels.value, mixed))

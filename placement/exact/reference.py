@@ -11,17 +11,25 @@ from typing import Any
 from placement import models
 from placement.exact.classes import Phases
 from placement.instance import Assignment, Instance
+from placement.models import numa
 from placement.solver import Limits, Report, Result, silent
 
 MOST_VARIABLES = 600
-"""Tasks times nodes and cards that are few enough: so many took 5 seconds at most on one core, and seldom more than
-one; half as many again took up to 20."""
+"""Tasks times nodes, cards and choices of NUMA zones that are few enough: so many took 5 seconds at most on one core,
+and seldom more than one; half as many again took up to 20."""
 
 
-def is_small(instance: Instance) -> bool:
+MOST_TIMED = 300
+"""The same where it counts how long jobs run, which is harder to prove: twice as many took a minute and more."""
+TIMED_NODES = 20_000
+"""Branch-and-bound nodes of a phase then, if nothing else is said."""
+
+
+def is_small(instance: Instance, most: int = MOST_VARIABLES) -> bool:
     """Return whether an instance is small enough to be solved task by task."""
     wanted = sum(leaf.count * leaf.copies * c.size for c in instance.job_classes for leaf in c.leaves)
-    return wanted * sum(c.size * (1 + len(c.cards)) for c in instance.classes) <= MOST_VARIABLES
+    places = (c.size * (1 + len(c.cards) + numa.choices(instance, k)) for k, c in enumerate(instance.classes))
+    return wanted * sum(places) <= most
 
 
 def solve_reference(
@@ -59,6 +67,8 @@ def _named(model: Any) -> Assignment:
     for (t, _, card), variable in model.a.items():
         if variable.value:
             cards.setdefault(t, []).append(card)
+    for t, positions in numa.chosen(model):
+        cards.setdefault(t, []).extend(positions)
     return Assignment.of(
         (task.job, task.leaf, task.number, n, tuple(cards.get(t, ())))
         for (t, n), variable in model.z.items()

@@ -37,8 +37,10 @@ class Repack(Batch):
     def _offered(self, active: Ints, supply: Ints) -> Bools:
         return np.asarray((self.own[active] > 0) | (supply[self.shapes] > 0)[None])
 
-    def _score(self, some: Ints, active: Ints, usable: Bools) -> Floats:
-        score = super()._score(some, active, usable)
+    def _score(
+        self, some: Ints, active: Ints, usable: Bools, free: Ints | None = None, idle: Ints | None = None
+    ) -> Floats:
+        score = super()._score(some, active, usable, free, idle)
         return np.asarray(score + NOISE * self.noise.standard_normal(score.shape))
 
     def _supplied(self, rows: Ints, shape: Ints, supply: Ints) -> Bools:

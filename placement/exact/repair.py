@@ -3,6 +3,9 @@
 Counts that leave every pool a little room come out over-full on few nodes, and by little. Two tasks that take equal
 parts of equally many cards can change places, whatever else is on those cards; so can all that lies on one card and
 all that lies on an equal one. The exchange that lowers total over-use most is made, until none lowers it.
+
+Tasks that are bound to NUMA zones stay, and none comes to where it would be: zones are not looked at, and need not be,
+for what is not bound takes its share wherever the others leave it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import numpy as np
 
 from placement.exact.arrays import Floats
 from placement.exact.layout import Layout
+from placement.exact.within import cards_of, zones_of
 from placement.instance import Bools, Ints
 from placement.solver import Limits
 
@@ -94,6 +98,7 @@ class _Table:
     def __init__(self, layout: Layout, spare: Ints, nodes: Ints, loose: Bools | None) -> None:
         self.layout, self.instance, self.spare, self.nodes = layout, layout.instance, spare, nodes
         self.class_of = self.instance.node_class[nodes]
+        self.takes: Bools = self.instance.admits_node & (self.instance.bound == 0)
         self.loose = np.ones(len(spare), dtype=np.bool_) if loose is None else loose
         state = layout.state
         rows = [(shape, i, cards) for i, node in enumerate(nodes.tolist()) for shape, cards in layout.tasks[node]]
@@ -125,16 +130,17 @@ class _Table:
         self.on_card: dict[int, list[int]] = {}
         self.kind: Ints = np.full(len(self.shape), -1, dtype=np.int64)
         self.fixed: Bools = np.zeros(len(self.shape), dtype=np.bool_)
-        """Rows on cards of several kinds; they stay."""
-        for row, (node, cards) in enumerate(zip(self.node.tolist(), self.cards, strict=True)):
+        """Rows on cards of several kinds, and bound ones; they stay."""
+        for row, (node, taken) in enumerate(zip(self.node.tolist(), self.cards, strict=True)):
+            cards = cards_of(instance, taken)
             kinds = {int(state.kind[self.nodes[node], card]) for card in cards}
             self.kind[row] = next(iter(kinds), -1)
-            self.fixed[row] = len(kinds) > 1
+            self.fixed[row] = len(kinds) > 1 or len(taken) > len(cards)
             if len(cards) == 1:
                 card = node * self.width + cards[0]
                 self.on_card.setdefault(card, []).append(row)
                 self.load[card] += self.demand[self.shape[row]]
-            else:
+            if len(cards) != 1 or self.fixed[row]:
                 self.equal[[node * self.width + card for card in cards]] = -1
 
     # --- looking -------------------------------------------------------------------------------------------------
@@ -155,7 +161,7 @@ class _Table:
 
     def _admitted(self, shape: int) -> Bools:
         """Return in whose rows' places a task of a shape may go."""
-        ok: Bools = self.instance.admits_node[shape][self.class_of[self.node]] & ~self.fixed
+        ok: Bools = self.takes[shape][self.class_of[self.node]] & ~self.fixed
         if self.instance.shapes[shape].gpus:
             ok &= self.instance.admits_card[shape][self.kind]
         return ok
@@ -186,7 +192,7 @@ class _Table:
         shape, node = int(self.shape[row]), int(self.node[row])
         hot = self.free[node] < 0
         lighter = (self.demand[:, hot] < self.demand[shape, hot]).any(axis=1) & (self.like == self.like[shape])
-        lighter &= self.instance.admits_node[:, self.class_of[node]]
+        lighter &= self.takes[:, self.class_of[node]]
         if self.instance.shapes[shape].gpus:
             lighter &= self.instance.admits_card[:, self.kind[row]]
         return np.asarray(lighter)
@@ -220,7 +226,7 @@ class _Table:
         shape, node = int(self.shape[row]), int(self.node[row])
         if self.instance.shapes[shape].gpus:
             return None
-        others = np.flatnonzero(self.instance.admits_node[shape][self.class_of])
+        others = np.flatnonzero(self.takes[shape][self.class_of])
         others = others[others != node]
         if not len(others):
             return None
@@ -252,7 +258,7 @@ class _Table:
         return None
 
     def _node_admits(self, shape: int, nodes: Ints) -> Bools:
-        return np.asarray(self.instance.admits_node[shape][self.class_of[nodes]])
+        return np.asarray(self.takes[shape][self.class_of[nodes]])
 
     # --- changing ------------------------------------------------------------------------------------------------
 
@@ -318,6 +324,17 @@ def drop_excess(layout: Layout, worth: Floats) -> Ints:
             relief = (np.minimum(state.demand[shapes], over) / np.maximum(over, 1)).sum(axis=1)
             cost = np.where(relief > 0, worth[shapes] / np.maximum(relief, 1e-12), np.inf)
             shape, _ = layout.remove(node, int(np.lexsort((shapes, cost))[0]))
+            dropped[shape] += 1
+        while (state.slack[node] < 0).any():
+            full = [
+                bits for bits, left in zip(layout.instance.zone_sets, state.slack[node], strict=True) if min(left) < 0
+            ]
+            inside = [
+                (worth[shape], position)
+                for position, (shape, taken) in enumerate(layout.tasks[node])
+                if any(0 < zones_of(layout.instance, taken) & bits == zones_of(layout.instance, taken) for bits in full)
+            ]
+            shape, _ = layout.remove(node, min(inside)[1])
             dropped[shape] += 1
     return dropped
 

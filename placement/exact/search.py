@@ -19,6 +19,8 @@ from placement.state import State
 
 PAIRS, MOST_PAIRS = 120, 480
 """Pairs of shape and node that a neighbourhood should have, at first and at most."""
+LEAST = 2
+"""Fewest nodes of a neighbourhood, once there have been more."""
 STALLED = 30
 """Rounds without an improvement after which neighbourhoods get twice as large."""
 AIMED = 0.75
@@ -54,6 +56,8 @@ class Search:
         self.rng = np.random.default_rng(seed)
         self.wanted = demand(self.instance)
         self.size = min(8, self.instance.nodes)
+        self.most = self.instance.nodes
+        """Most nodes of a neighbourhood."""
         self.pairs = PAIRS
         self.idle = 0
         self.counts_tasks = standing.goals.targets[focus][0] == "tasks"
@@ -74,6 +78,7 @@ class Search:
         """Try one neighbourhood; return whether the standing got better."""
         nodes = self._choose()
         before = self.standing.ranks
+        realised = False
         for careful in (False, True):
             model = Neighbourhood(self.standing, nodes, self.wanted, self.focus, careful)
             everything = len(nodes) == self.instance.nodes
@@ -87,13 +92,19 @@ class Search:
             bound = model.bound(solved)
             if bound is not None:
                 self.bound = bound if self.bound is None else min(bound, self.bound)
-            if model.realise(solved):
+            realised = model.realise(solved)
+            if realised:
                 break
             model.restore()
             if not model.has_split or not self.limits.left:
                 break
         self._resize(solved.why, len(model.view.shape), self.standing.ranks > before)
         self.exhausted = everything and (solved.why is highs.Why.OPTIMAL or self.standing.ranks == before)
+        if everything and not realised and self.instance.zoned and self.most > LEAST:
+            # the model does not know all that zones do; what fails on all nodes may come out on some
+            self.exhausted = False
+            self.most = max(LEAST, self.most // 2)
+            self.size = min(self.size, self.most)
         return self.standing.ranks > before
 
     def _resize(self, why: highs.Why, pairs: int, better: bool) -> None:
@@ -102,8 +113,8 @@ class Search:
         if self.idle and not self.idle % STALLED:
             self.pairs = min(2 * self.pairs, MOST_PAIRS)
         if why is highs.Why.NODES or pairs > 1.5 * self.pairs:
-            self.size = max(2, self.size - 1)
-        elif pairs < self.pairs and self.size < self.instance.nodes:
+            self.size = max(LEAST, self.size - 1)
+        elif pairs < self.pairs and self.size < self.most:
             self.size += 1
 
     def _choose(self) -> Ints:

@@ -15,6 +15,7 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.exact.layout import Layout
 from placement.exact.master import Counts
+from placement.exact.within import bound_on
 from placement.instance import Ints
 from placement.models.pools import Pattern, Pool, Pooling
 
@@ -93,6 +94,12 @@ class _Dealer:
         free: Floats = self.state.free[nodes][:, self.resources] * self.unit
         return np.asarray(free.min(axis=1))
 
+    def _place(self, shape: int, node: int, cards: tuple[int, ...]) -> None:
+        """Place a task on cards; one for which the zones there have no room waits."""
+        spot = bound_on(self.layout, shape, node, cards)
+        if spot is not None:
+            self.layout.place(shape, node, spot)
+
     # --- tasks of several cards ----------------------------------------------------------------------------------
 
     def _place_wide(self, shape: int, times: int) -> None:
@@ -170,7 +177,7 @@ class _Dealer:
             left[node] -= 1
             stamp[node] += 1
             for shape in shapes:
-                self.layout.place(shape, node, (card,))
+                self._place(shape, node, (card,))
             if left[node]:
                 push(node)
 
@@ -198,5 +205,5 @@ class _Dealer:
         heapq.heapify(heap)
         for _ in range(times):
             _, node = heap[0]
-            self.layout.place(shape, node, ())
+            self._place(shape, node, ())
             heapq.heapreplace(heap, (-float(self._slack(np.array([node]))[0]), node))

@@ -18,6 +18,7 @@ from placement.exact.derive import derive
 from placement.exact.ledger import Ledger
 from placement.exact.master import Counts
 from placement.exact.pipeline import Pipeline
+from placement.exact.prefer import hardened, place_nearer
 from placement.exact.sketch import Relaxed
 from placement.exact.standing import Standing
 from placement.exact.timing import Timing
@@ -27,7 +28,8 @@ from placement.models.parts import parts_of
 from placement.models.pooled_linear import power_of_two
 from placement.models.pooled_topology import NOWHERE, Options, options
 from placement.models.pools import leaf_rows
-from placement.solver import Progress, Result
+from placement.preferred import locality
+from placement.solver import Progress, Result, silent
 from placement.state import State
 
 PAIRS = 30_000
@@ -36,6 +38,8 @@ CHOOSE_SHARE, PLACE_SHARE = 0.35, 0.6
 """Shares of the time left for choosing domains, and for the places in them."""
 MOST_CELLS = 50_000_000
 """Shapes times node classes of an instance to be placed; more take gigabytes."""
+HARDENED_SHARE = 0.4
+"""Share of the time left for the instance in which preferred levels are required."""
 CHOICE_GAP, CHOICE_NODES = 1e-3, 200
 """Relative gap and branch-and-bound nodes that are good enough for a choice of domains."""
 
@@ -51,12 +55,15 @@ class Tied:
         Objectives on what nodes are left like; not improved here.
     start : Assignment, optional
         A checked assignment.
+    wishes : bool
+        Whether tasks should lie as near one another as they prefer, where the targets are reached.
     """
 
-    def __init__(self, ledger: Ledger, rest: tuple[str, ...], start: Assignment | None) -> None:
-        self.ledger, self.rest = ledger, rest
+    def __init__(self, ledger: Ledger, rest: tuple[str, ...], start: Assignment | None, wishes: bool = False) -> None:
+        self.ledger, self.rest, self.wishes = ledger, rest, wishes
         self.timing = Timing()
         self.best = Assignment.empty() if start is None else start
+        self.width = self._width(self.best)
 
     def run(self) -> Result:
         """Return the best assignment found, with a bound for every target that has one."""
@@ -69,10 +76,14 @@ class Tied:
         relaxed = Relaxed(ledger, state, parts, self.timing)
         relaxed.bound(0)
         found = options(relaxed.master.view)
+        if self.width or (self.wishes and not self._done()):
+            self._as_required()
         if not self._done():
             self._choose(relaxed, found)
         for focus in range(1, len(ledger.targets)):
             relaxed.bound(focus)
+        if self.width:
+            place_nearer(ledger.instance, self.best, ledger.limits, ledger.seed, self._is_nearer)
         return Result(
             assignment=self.best,
             stop=ledger.why() if not self.rest else ledger.stop,
@@ -94,6 +105,26 @@ class Tied:
                 return
             times = np.round(counts.x[len(counts.x) - len(found.unit) :]).astype(np.int64)
             self._place(found, times, self._jobs(relaxed, counts.started))
+
+    def _as_required(self) -> None:
+        """Place the instance in which preferred levels are required, and fill up around the answer."""
+        ledger = self.ledger
+        instance = hardened(ledger.instance)
+        if instance.job_classes != ledger.instance.job_classes:
+            limits = ledger.share(HARDENED_SHARE)
+            inner = Tied(Ledger(instance, ledger.targets, limits, ledger.seed, None, silent), (), None).run()
+            for what, seconds in inner.seconds.items():
+                self.timing.add(what, seconds)
+            self._complete(inner.assignment)
+
+    def _is_nearer(self, assignment: Assignment) -> bool:
+        before = self.ledger.standing.ranks, -self.width
+        self._take(assignment, "nearer")
+        return (self.ledger.standing.ranks, -self.width) > before
+
+    def _width(self, assignment: Assignment) -> int:
+        """Return by how many levels tasks lie wider than they prefer, where that counts."""
+        return locality(self.ledger.instance, assignment) if self.wishes else 0
 
     def _done(self) -> bool:
         return all(self.ledger.done(focus) for focus in range(len(self.ledger.targets)))
@@ -164,7 +195,11 @@ class Tied:
         ledger = self.ledger
         rows = leaf_rows(ledger.instance, assignment)
         started = np.bincount(rows, minlength=len(ledger.goals.leaves)).astype(np.int64)
-        if ledger.goals.ranks(started) > ledger.standing.ranks:
-            self.best = assignment
+        ranks = ledger.goals.ranks(started)
+        if ranks < ledger.standing.ranks:
+            return
+        width = self._width(assignment)
+        if (ranks, -width) > (ledger.standing.ranks, -self.width):
+            self.best, self.width = assignment, width
             ledger.standing = Standing.of_assignment(ledger.goals, assignment)
             ledger.report(Progress(phase, assignment, ledger.bounds()))

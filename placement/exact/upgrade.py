@@ -11,6 +11,7 @@ import numpy as np
 
 from placement.exact.arrays import Floats
 from placement.exact.layout import Layout
+from placement.exact.within import bound_on, cards_of
 from placement.instance import Bools, Ints
 from placement.solver import Limits
 
@@ -68,7 +69,8 @@ def _rows(layout: Layout, nodes: Ints, loose: Bools) -> _Rows:
     found: list[tuple[int, int, int, int, int, int]] = []
     for node in nodes.tolist():
         units, memory, kind = state.units[node].tolist(), state.memory[node].tolist(), state.kind[node].tolist()
-        for position, (shape, cards) in enumerate(layout.tasks[node]):
+        for position, (shape, taken) in enumerate(layout.tasks[node]):
+            cards = cards_of(layout.instance, taken)
             if loose[shape] and cards and len({kind[c] for c in cards}) == 1:
                 left = min(units[c] for c in cards), min(memory[c] for c in cards)
                 found.append((node, position, shape, kind[cards[0]], *left))
@@ -106,8 +108,14 @@ def _pass(layout: Layout, nodes: Ints, waiting: Ints, worth: Floats, loose: Bool
         node, new = int(rows.node[row]), int(shapes[best[row]])
         if node in done or not waiting[new] or not _within_limits(layout, node, int(old[row]), new):
             continue
-        _, cards = layout.remove(node, int(rows.position[row]))
-        layout.place(new, node, cards)
+        _, taken = layout.remove(node, int(rows.position[row]))
+        spot = bound_on(layout, new, node, cards_of(instance, taken))
+        if spot is None:  # the node has room and the zones of these cards have not
+            layout.place(int(old[row]), node, taken)
+            # the positions of the node's other tasks have changed
+            done.add(node)
+            continue
+        layout.place(new, node, spot)
         waiting[old[row]] += 1
         waiting[new] -= 1
         done.add(node)

@@ -16,6 +16,7 @@ from placement.exact.child import Done, Job
 from placement.exact.handover import BEAT
 from placement.exact.process import Process
 from placement.instance import Assignment, Instance
+from placement.run_time import by_cards
 from placement.snapshot import Snapshot
 from placement.solver import Bound, Limits, Progress, Report, Result, Stop, silent
 
@@ -80,7 +81,9 @@ class Exact:
     ) -> Result:
         """Return the best assignment and bounds that the process sent in time; see `Solver.solve`."""
         # node and job names stay here: the process works on indices
-        bare = dataclasses.replace(instance, snapshot=Snapshot())
+        # what is compiled says all, but for the cards of nodes where zones make jobs run longer
+        nodes = instance.snapshot.nodes if by_cards(instance) else ()
+        bare = dataclasses.replace(instance, snapshot=Snapshot(nodes=nodes))
         within = dataclasses.replace(limits, deadline=limits.deadline - 2 * GRACE)
         job = Job(bare, objectives, within, seed, start, self.name)
         pool = processes.pool

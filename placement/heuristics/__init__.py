@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from placement.heuristics.best_fit import BestFit
 from placement.heuristics.dot_product import DotProduct
+from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.fgd import Fgd
 from placement.heuristics.first_fit import FirstFit
+from placement.heuristics.go_gpuallocator import GoGpuallocatorBestEffort
 from placement.heuristics.gpu_clustering import GpuClustering
 from placement.heuristics.gpu_packing import GpuPacking
 from placement.heuristics.greedy import Greedy
+from placement.heuristics.hived_buddy import HivedBuddy
 from placement.heuristics.kube_least_allocated import KubeLeastAllocated
 from placement.heuristics.kube_most_allocated import KubeMostAllocated
+from placement.heuristics.kueue_tas_balanced import KueueTasBalanced
 from placement.heuristics.kueue_tas_best_fit import KueueTasBestFit
 from placement.heuristics.kueue_tas_least_free_capacity import KueueTasLeastFreeCapacity
 from placement.heuristics.random_fit import RandomFit
+from placement.heuristics.slurm_block import SlurmBlock
+from placement.heuristics.slurm_tree_best_fit import SlurmTreeBestFit
+from placement.heuristics.volcano_hypernode import VolcanoHypernodeBinpack
 from placement.heuristics.worst_fit import WorstFit
 from placement.heuristics.worth import by_worth
 from placement.solver import Solver
 
 BY_NAME: dict[str, Solver] = {
     rule.name: Greedy(rule)
-    for rule in (KubeMostAllocated, KubeLeastAllocated, KueueTasBestFit, KueueTasLeastFreeCapacity)
+    for rule in (
+        KubeMostAllocated,
+        KubeLeastAllocated,
+        KueueTasBestFit,
+        KueueTasLeastFreeCapacity,
+        KueueTasBalanced,
+        VolcanoHypernodeBinpack,
+        SlurmTreeBestFit,
+        SlurmBlock,
+        HivedBuddy,
+        GoGpuallocatorBestEffort,
+    )
 }
 """Rules of other schedulers, to compare with: tried when they are named, and not by ``"auto"``."""
 
@@ -29,8 +47,9 @@ _TRIED: dict[str, Solver] = {
     for rule in (FirstFit, Fgd, BestFit, GpuPacking, GpuClustering, DotProduct, WorstFit, RandomFit)
 }
 
-HEURISTICS: dict[str, Solver] = {**_TRIED, **BY_NAME}
-"""Every greedy rule by name, the quick and good ones first, for callers that cannot try them all."""
+HEURISTICS: dict[str, Solver] = {**_TRIED, FastestFit.name: Greedy(FastestFit), **BY_NAME}
+"""Every greedy rule by name, the quick and good ones first, for callers that cannot try them all. Fastest fit, which is
+best fit unless jobs say how long they run, is not tried: where they do, the exact method goes on by it."""
 
 _AIMED = tuple(Greedy(rule, by_worth, "-by-worth") for rule in (FirstFit, Fgd))
 

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from placement.gang import Group, Leaf, Ties
+from placement.heuristics.domains import Domains, Need, Region
 from placement.instance import Ints
 
 MOST_TRIES = 32
 """Domains, or sets of domains, tried for one copy of a group."""
 FIRST = 2**60
 """More than any room; taken off the scores of those that come before all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What candidates were looked for, for an order that looks at more than their room.
+
+    Attributes
+    ----------
+    domains : Domains
+    level : int
+        Of the candidates.
+    needs : sequence of Need
+        What one of what `Candidates.room` counts needs.
+    region : Region
+        Within which they lie.
+    """
+
+    domains: Domains
+    level: int
+    needs: Sequence[Need]
+    region: Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +51,13 @@ class Candidates:
     spare : int array
         What decides between domains with equal room: idle card units in each, or, if the rule `descends`, how many
         single tasks each could hold.
+    asked : Asked
     """
 
     numbers: Ints
     room: Ints
     spare: Ints
+    asked: Asked
 
     def filled(self, order: Ints, wanted: int) -> list[tuple[int, int]]:
         """Return positions, and how much goes to each if filled in an order; nothing if they hold too little."""
@@ -77,6 +103,22 @@ class DomainOrder:
 
     descends: ClassVar[bool] = False
     """Whether tasks are dealt out to narrower and narrower domains down to the node, and not by the rule's scores."""
+    anew: ClassVar[bool] = True
+    """Whether, if it `descends`, each level is dealt out anew to all domains chosen above, and not domain by domain."""
+
+    def levels(self, group: Group, domains: Domains, *, tied: bool) -> Sequence[int]:
+        """Return the levels of which one domain is to hold a copy of a group, first one first; 0 for the cluster.
+
+        Parameters
+        ----------
+        group : Group
+        domains : Domains
+        tied : bool
+            Whether the job says where its tasks may lie relative to one another.
+        """
+        ties = group.ties or Ties()
+        required = max(ties.required, 0)
+        return range(max(ties.preferred, required), required - 1, -1)
 
     def order(self, among: Candidates, wanted: int) -> Ints:
         """Return positions among the candidates, first one first, no more than `MOST_TRIES`.
@@ -103,6 +145,20 @@ class DomainOrder:
         """
         order: Ints = np.lexsort((among.spare, among.room))
         return order
+
+    def below(self, among: Candidates, wanted: int) -> Ints:
+        """Return positions in the order in which the parts of one domain are filled: those with least room first."""
+        order: Ints = np.argsort(among.room, kind="stable")
+        return order
+
+    def shares(
+        self, leaf: Leaf, tasks: int, domains: Domains, region: Region
+    ) -> tuple[int, list[tuple[int, int]]] | None:
+        """Return a level and how many tasks each of some of its domains is to hold, if it is to be no other way.
+
+        It is asked before any domain is tried, and where what it says finds no room the domains are tried as usual.
+        """
+        return None
 
 
 BEST_FIT = DomainOrder()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.heuristics.nodes import Nodes
-from placement.instance import Bools, Ints, Shape
+from placement.instance import ANY, Bools, Ints, Shape
 
 MOST_TABLES = 64
 """Tables kept; the one used least recently is given up for another."""
@@ -224,17 +224,41 @@ class Domains:
             if amount:
                 np.minimum(tasks, state.free[:, number][rows] // amount, out=tasks)
         if shape.gpus:
-            np.minimum(tasks, self._by_cards(key, shape, rows), out=tasks)
+            usable = state.usable(key, rows)
+            np.minimum(tasks, self._by_cards(shape, rows, usable).sum(axis=1) // shape.gpus, out=tasks)
+        if shape.numa != ANY and state.instance.zone_sets:
+            self._within_zones(key, shape, rows, tasks)
         tasks[~self._nodes.instance.admits_node[key][self._nodes.row_class[rows]]] = 0
         np.maximum(tasks, 0, out=tasks)
         return tasks
 
-    def _by_cards(self, key: int, shape: Shape, rows: Ints) -> Ints:
-        """Return for how many tasks the cards of each row have room, at most."""
+    def _by_cards(self, shape: Shape, rows: Ints, usable: Bools) -> Ints:
+        """Return how many shares of a task each usable card of each row has room for."""
         state = self._nodes.state
-        usable = state.usable(key, rows)
-        shares = np.where(usable, state.units[rows] // shape.units, 0)
+        shares: Ints = np.where(usable, state.units[rows] // shape.units, 0)
         if shape.memory:
             np.minimum(shares, state.memory[rows] // shape.memory, out=shares, where=usable)
-        tasks: Ints = shares.sum(axis=1) // shape.gpus
-        return tasks
+        return shares
+
+    def _within_zones(self, key: int, shape: Shape, rows: Ints, tasks: Ints) -> None:
+        """Lower how many tasks fit where they are bound to NUMA zones, to what all sets of so many zones hold, at most.
+
+        Every task lies in one of these sets.
+        """
+        state = self._nodes.state
+        bound = state.instance.bound[key][self._nodes.row_class[rows]]
+        some = np.flatnonzero(bound)
+        within = np.zeros(len(some), dtype=np.int64)
+        at = rows[some]
+        shares = self._by_cards(shape, at, state.usable(key, at)) if shape.gpus else None
+        for number, bits in enumerate(state.instance.zone_sets):
+            fits = np.where(bound[some] == bits.bit_count(), tasks[some], 0)
+            fits[bits >> state.zone_count(at) != 0] = 0
+            if shares is not None:
+                inside = (bits >> state.zone[at] & 1) * shares
+                np.minimum(fits, inside.sum(axis=1) // shape.gpus, out=fits)
+            for resource, amount in enumerate(shape.demand):
+                if amount:
+                    np.minimum(fits, state.slack[at, number, resource] // amount, out=fits)
+            within += fits
+        tasks[some] = np.minimum(tasks[some], within)

@@ -62,7 +62,9 @@ class Fgd(Rule):
             return super().cards(shape, row)
         chosen = self._card[shape]
         card = int(chosen[row])
-        return (card if card >= 0 else int(chosen[self.nodes.kind_row[row]]),)
+        if card < 0:
+            card = int(chosen[self.nodes.kind_row[row]])
+        return self.nodes.state.on_card(shape, row, card)
 
     def _is_share(self, shape: int) -> bool:
         return self.shapes[shape].gpus == 1 and self.shapes[shape].units < self.card_units
@@ -70,7 +72,7 @@ class Fgd(Rule):
     def _scores(self, shape: int, rows: Ints, group: Ints) -> Ints:
         """Return the scores of rows that are either all `MIXED` or all in groups, and keep the best cards."""
         state, task = self.nodes.state, self.shapes[shape]
-        idle, usable = self.idle(rows).T, state.usable(shape, rows).T
+        idle, usable = self.idle(rows).T, state.within_reach(shape, rows).T
         cpu = state.free[:, self._cpu][rows]
         after = cpu - task.demand[self._cpu]
         if not self._is_share(shape):

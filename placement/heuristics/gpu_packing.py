@@ -32,7 +32,7 @@ class GpuPacking(Rule):
             return np.zeros(len(rows), dtype=np.int64)
         state, whole = self.nodes.state, self.card_units
         units = state.units.T.take(rows, axis=1)  # cards first, as they are stored
-        taken = np.sort(np.where(state.usable(shape, rows).T, units, whole + 1), axis=0)[: task.gpus]
+        taken = np.sort(np.where(state.within_reach(shape, rows).T, units, whole + 1), axis=0)[: task.gpus]
         free_taken = (taken == whole).sum(axis=0)
         percent = (taken * 100 // whole).sum(axis=0)
         used_node = np.where(

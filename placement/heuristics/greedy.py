@@ -165,7 +165,7 @@ class _Run:
         job_class = self._instance.job_classes[number]
         if self._domains is None or not self._tied[number]:
             return Gang(job_class, self)
-        return TiedGang(job_class, self, self._domains, self._rule.domains)
+        return TiedGang(job_class, self, self._domains, self._rule.domain_order())
 
     def _serve_single(self, shape: int) -> list[Placed]:
         """Place a job of one task, which most are, without the ado of a gang."""

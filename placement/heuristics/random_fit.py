@@ -33,8 +33,9 @@ class RandomFit(Rule):
         task = self.shapes[shape]
         if task.gpus != 1 or task.units == self.card_units:
             return super().cards(shape, row)
-        usable = np.flatnonzero(self.nodes.state.usable(shape, np.array([row]))[0])
-        return (int(usable[self.rng.integers(len(usable))]),)
+        state = self.nodes.state
+        usable = np.flatnonzero(state.within_reach(shape, np.array([row]))[0])
+        return state.on_card(shape, row, int(usable[self.rng.integers(len(usable))]))
 
 
 class _Draw(Ranking):

@@ -9,7 +9,7 @@ import numpy as np
 
 from placement.gang import Branch, Group, Leaf
 from placement.heuristics.cuts import Cut, Cuts
-from placement.heuristics.domain_order import Candidates, DomainOrder
+from placement.heuristics.domain_order import Asked, Candidates, DomainOrder
 from placement.heuristics.domains import Domains, Need, Region
 from placement.heuristics.gangs import Gang, Places, Spot
 from placement.heuristics.held import copy_held
@@ -173,7 +173,7 @@ class RegionGang(Gang):
         elif len(needs) == 1 and needs[0].tasks > 1:
             known, tasks = self._domains.room(level, Need(needs[0].shape, 1), outside)
             spare = tasks[np.searchsorted(known, numbers)]
-        return Candidates(numbers, room, spare)
+        return Candidates(numbers, room, spare, Asked(self._domains, level, needs, outside))
 
     def _tried(self, level: int, among: Candidates, order: list[int], outside: Region) -> Iterator[Region]:
         for position in order:

@@ -70,6 +70,10 @@ class Rule(ABC):
         """Whether all scores lie between -100 and 100: a task that fits takes a fraction of the largest node, unless
         it takes more on a node without limit."""
 
+    def domain_order(self) -> DomainOrder:
+        """Return the order of domains in this run, for a rule whose order looks at more than the domains' room."""
+        return self.domains
+
     @abstractmethod
     def scores(self, shape: int, rows: Ints) -> Ints:
         """Return how good it is to place one task on the node of each row; the largest is taken.

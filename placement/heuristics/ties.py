@@ -31,6 +31,7 @@ class TiedGang(RegionGang):
 
     def __init__(self, job_class: JobClass, places: Places, domains: Domains, order: DomainOrder) -> None:
         super().__init__(job_class, places, domains, order)
+        self._tied = job_class.tied
         self._homes: dict[tuple[str, int], tuple[int, int]] = {}
         """Level of the domain in which a copy of a group was started, and a row of the domain."""
         self._ends: dict[tuple[int, int], list[int]] = {}
@@ -73,7 +74,30 @@ class TiedGang(RegionGang):
             self._homes[group.path, copy] = level, int(region.rows[0]) if level else -1
             return True
 
-        return self._any(self._choices(group, self._pinned(group, copy, self._region)), at)
+        outside = self._pinned(group, copy, self._region)
+        shares = self._shares_of_rule(group, copy, outside)
+        return shares or self._any(self._choices(group, outside), at)
+
+    def _shares_of_rule(self, group: Group, copy: int, outside: Region) -> bool:
+        """Place what a copy of a leaf needs in the domains that the rule names, if it names some."""
+        if not isinstance(group, Leaf):
+            return False
+        shares = self._order.shares(group, tasks_to_start(group), self._domains, outside)
+        if shares is None:
+            return False
+        level, parts_of = shares
+
+        def attempt() -> bool:
+            inside = (
+                self._in(self._domains.inside(level, domain, outside), partial(self._fill, group, copy, tasks))
+                for domain, tasks in parts_of
+            )
+            return all(inside) and self._copy_held(group, copy)
+
+        if not self._in(outside, attempt):
+            return False
+        self._homes[group.path, copy] = 0, -1
+        return True
 
     def _copy_held(self, group: Group, copy: int) -> bool:
         return copy_held(self._numberings[group.path], copy, self._domains.of_node, self._nodes)
@@ -90,9 +114,7 @@ class TiedGang(RegionGang):
 
     def _choices(self, group: Group, outside: Region) -> Iterator[tuple[int, Region]]:
         """Yield the regions to try for a copy of a group, the best one first, and the level of each."""
-        ties = group.ties or Ties()
-        required = max(ties.required, 0)
-        for level in range(max(ties.preferred, required), required - 1, -1):
+        for level in self._order.levels(group, self._domains, tied=self._tied):
             regions = self._holding(level, needs_of(group), outside) if level else iter([outside])
             yield from ((level, region) for region in regions)
 
@@ -107,7 +129,7 @@ class TiedGang(RegionGang):
         """Place the tasks of some numbers, those of each slice from some depth on in one domain."""
         slices = _slices(leaf)
         start, end = span
-        if self._order.descends and not depth and _can_be_dealt(slices, span):
+        if self._order.descends and self._order.anew and not depth and _can_be_dealt(slices, span):
             dealt = self._all_or_nothing(partial(self._deal, leaf, copy, end - start))
             if dealt or not slices:  # slices may still be placed one by one, since each looks at what the others shut
                 return dealt
@@ -200,7 +222,7 @@ class TiedGang(RegionGang):
             return all(self._one(leaf, copy) for _ in range(tasks))
         region = self._open(leaf, copy, self._region, 1, level)
         among = self._candidates(level, [Need(leaf.shape, 1)], region)
-        filled = among.filled(np.argsort(among.room, kind="stable"), tasks)
+        filled = among.filled(self._order.below(among, tasks), tasks)
         dealt = [(int(among.numbers[position]), part) for position, part in filled]
         return bool(dealt) and self._dealt(leaf, copy, level, dealt, region)
 

@@ -1,6 +1,7 @@
 """The pass over an assignment that chooses among alike cards.
 
-Cards of a node are alike when they are of one kind and have as many units and as much device memory left. Exchanging
+Cards of a node are alike when they are of one kind and have as many units and as much device memory left, and, where
+some task is bound to NUMA zones on nodes of the class, are in one zone. Exchanging
 what new tasks put on two of them changes nothing that any rule or objective sees but the paths between the cards of a
 task. First the sum of the scores of the tasks' own sets is made best, then the score of all wholly free cards that
 stay free, as one set; so single cards and shares are taken where they break the least. It is exact on nodes of up to 16
@@ -10,6 +11,7 @@ with improvement by exchanges (`swaps.py`). An arrangement that is as good stays
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -17,29 +19,32 @@ from itertools import pairwise
 
 import numpy as np
 
-from placement.instance import Assignment, Instance, Ints
+from placement.instance import Assignment, Bools, Instance, Ints
 from placement.links import exact, swaps
-from placement.links.scale import Tables, linked
+from placement.links.scale import Tables, ordered
 
 Rows = list[tuple[int, ...]]
 """Canonical card positions of each task on a node."""
-_Place = tuple[int, tuple[int, ...] | None, tuple[tuple[int, int, int], ...]]
-"""What nodes have in common that are solved alike: table of pairs, order of the cards, and what the cards are."""
+_Place = tuple[tuple[int, int], tuple[int, ...] | None, tuple[tuple[int, int, int], ...], tuple[int, ...] | None]
+"""What nodes have in common that are solved alike: tables of pairs, order of the cards, what they are, their zones."""
 
 
-def by_links(instance: Instance, assignment: Assignment) -> Assignment:
+def by_links(instance: Instance, assignment: Assignment, *, within_zones: bool = False) -> Assignment:
     """Return the assignment with alike cards exchanged so that the cards of each task are near one another.
 
-    Nothing else changes: not the node of any task, nor how many cards it has of those alike. Nodes that list no paths,
-    or whose pairs of cards are all alike, are left as they are.
+    Nothing else changes: not the node of any task, nor how many cards it has of those alike. Nodes that list neither
+    paths nor zones, or whose pairs of cards are all alike, are left as they are.
 
     Parameters
     ----------
     instance : Instance
     assignment : Assignment
+        Of cards alone; see `placement.numa.without_zones`.
+    within_zones : bool
+        Whether cards of different NUMA zones are never exchanged.
     """
     lengths = np.diff(assignment.offset)
-    rows = np.flatnonzero((lengths > 0) & linked(instance, assignment.node))
+    rows = np.flatnonzero((lengths > 0) & ordered(instance, assignment.node))
     if not len(rows):
         return assignment
     rows = rows[np.argsort(assignment.node[rows], kind="stable")]
@@ -51,7 +56,7 @@ def by_links(instance: Instance, assignment: Assignment) -> Assignment:
     first_card = np.concatenate([[0], ends])[first]
     before = assignment.cards[flat]
     after = before.copy()
-    chooser = _Chooser(instance)
+    chooser = _Chooser(instance, within_zones)
     bounds = zip(pairwise(first.tolist()), pairwise(first_card.tolist()), of_node[first[:-1]].tolist(), strict=True)
     for (begin, end), (start, stop), node in bounds:
         after[start:stop] = chooser.cards(node, lengths[begin:end], before[start:stop])
@@ -63,8 +68,8 @@ def by_links(instance: Instance, assignment: Assignment) -> Assignment:
 class _Chooser:
     """Chooses the cards of one node after the other; what is alike is solved once."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+    def __init__(self, instance: Instance, within_zones: bool) -> None:
+        self.instance, self.within_zones = instance, within_zones
         self.tables = Tables(instance)
         self._known: dict[tuple[object, ...], Ints] = {}
         self._solved: dict[tuple[object, ...], tuple[list[int], int]] = {}
@@ -72,22 +77,35 @@ class _Chooser:
     def cards(self, node: int, lengths: Ints, cards: Ints) -> Ints:
         """Return the cards that the tasks on a node get, given those they have, one task after the other."""
         pairs = self.tables.of(node)
-        alike = self.instance.classes[int(self.instance.node_class[node])].cards
-        place = (id(pairs), self.instance.node_cards.get(node), alike)
+        same = self.tables.zones(node)
+        node_class = self.instance.classes[int(self.instance.node_class[node])]
+        zones = None if node_class.zones is None else node_class.zones.card
+        if self.within_zones and zones is None:
+            zones = self._zones(node)
+        place = ((id(pairs), id(same)), self.instance.node_cards.get(node), node_class.cards, zones)
         key = (*place, lengths.tobytes(), cards.tobytes())
         if key not in self._known:
             ends = np.cumsum(lengths)[:-1]
             rows = [tuple(part.tolist()) for part in np.split(cards, ends)]
+            pairs = pairs if same is None else _decided_by_zone(pairs, same, len(rows))
             off_diagonal = pairs[~np.eye(len(pairs), dtype=np.bool_)]
             moved = rows if len(set(off_diagonal.tolist())) < 2 else self._moved(pairs, place, rows)
             self._known[key] = np.array([card for row in moved for card in row], dtype=np.int64)
         return self._known[key]
 
+    def _zones(self, node: int) -> tuple[int, ...] | None:
+        """Return the zone of each card of a node, in canonical order."""
+        listed = self.instance.snapshot.nodes[int(self.instance.node_spec[node])].zones
+        of_card = {card: number for number, zone in enumerate(listed) for card in zone.gpus}
+        order = self.instance.node_cards.get(node, range(len(of_card)))
+        return tuple(of_card[device] for device in order) if of_card else None
+
     def _moved(self, pairs: Ints, place: _Place, rows: Rows) -> Rows:
-        _, order, cards = place
+        _, order, cards, zones = place
         near = pairs if order is None else pairs[np.ix_(order, order)]
-        numbers = {card: number for number, card in enumerate(dict.fromkeys(cards))}
-        group = np.array([numbers[card] for card in cards], dtype=np.int64)
+        alike = list(zip(cards, zones or (0,) * len(cards), strict=True))
+        numbers = {card: number for number, card in enumerate(dict.fromkeys(alike))}
+        group = np.array([numbers[card] for card in alike], dtype=np.int64)
         kinds = self.instance.card_kinds
         free = np.array([units == self.instance.card_units and kinds[kind].healthy for kind, units, _ in cards])
         free[[card for row in rows for card in row]] = False
@@ -130,6 +148,18 @@ class _Chooser:
             for inside in groups:
                 to.update(_matched(have & inside, get & inside))
         return to
+
+
+def _decided_by_zone(pairs: Ints, same: Bools, tasks: int) -> Ints:
+    """Return scores of which sums that were equal differ by how many pairs are in one zone, and others stay in order.
+
+    A score counts more than all pairs of all tasks together. Where 64 bits do not hold that, scores decide alone.
+    """
+    most = 1 + max(1, tasks) * len(pairs) * (len(pairs) - 1) // 2
+    near = pairs // math.gcd(*pairs.ravel().tolist()) * most + same
+    np.fill_diagonal(near, 0)
+    total = int(near.astype(object).sum())
+    return near if total * total * max(1, tasks) < 2**62 else pairs
 
 
 def _matched(have: int, get: int) -> dict[int, int]:

@@ -4,6 +4,11 @@ A pair of cards scores 100 for each NVLink lane between them, else by the PCIe p
 SYS 10. A pair that the node does not list counts as SYS. A set scores the sum of its pairs. The scale is that of the
 best-effort policy of NVIDIA's go-gpuallocator (``gpuallocator/besteffort_policy.go``, Apache-2.0), whose table ends at
 12 lanes; here every lane counts.
+
+Where a node lists NUMA zones and no paths, a pair below one PCIe switch counts as PIX, one in one zone as NODE and any
+other as SYS, as ``nvidia-smi topo -m`` would say of them. That decides which cards a task gets; a plan states scores of
+paths that are listed alone. Where paths are listed, of choices that score the same that with more pairs in one zone is
+taken.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from placement.instance import Assignment, Bools, Instance, Ints
-from placement.snapshot import Link
+from placement.snapshot import Link, Node, NumaZone
 
 LANE = 100
 """Score of one NVLink lane."""
@@ -27,6 +32,30 @@ def table(links: tuple[Link, ...], cards: int) -> Ints:
         score = LANE * link.width if link.kind == "NVLINK" else BUS[link.kind]
         scores[link.a, link.b] = scores[link.b, link.a] = score
     return scores
+
+
+def by_zones(zones: tuple[NumaZone, ...], cards: int) -> Ints:
+    """Return the same for a node that lists NUMA zones alone."""
+    scores = np.where(same_zone(zones, cards), BUS["NODE"], BUS["SYS"]).astype(np.int64)
+    for zone in zones:
+        for switch in zone.switches:
+            scores[np.ix_(switch.gpus, switch.gpus)] = BUS["PIX"]
+    np.fill_diagonal(scores, 0)
+    return scores
+
+
+def same_zone(zones: tuple[NumaZone, ...], cards: int) -> Bools:
+    """Return which pairs of a node's cards, by device index, are in one NUMA zone."""
+    zone_of = np.arange(cards) - cards  # a card in no zone is near itself alone
+    for number, zone in enumerate(zones):
+        zone_of[list(zone.gpus)] = number
+    return np.asarray(zone_of[:, None] == zone_of)
+
+
+def ordered(instance: Instance, nodes: Ints) -> Bools:
+    """Return on which of some nodes cards of one kind may be nearer one another than others."""
+    entries = np.array([bool(node.links or len(node.zones) > 1) for node in instance.snapshot.nodes], dtype=np.bool_)
+    return np.asarray(entries[instance.node_spec[nodes]], dtype=np.bool_)
 
 
 def linked(instance: Instance, nodes: Ints) -> Bools:
@@ -70,16 +99,32 @@ class Tables:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._known: dict[tuple[tuple[Link, ...], int], Ints] = {}
-        self._of_entry: dict[int, Ints] = {}
+        self._known: dict[tuple[tuple[Link, ...], tuple[NumaZone, ...], int], tuple[Ints, Bools | None]] = {}
+        self._of_entry: dict[int, tuple[Ints, Bools | None]] = {}
 
     def of(self, node: int) -> Ints:
         """Return the table of a node."""
+        return self._both(node)[0]
+
+    def zones(self, node: int) -> Bools | None:
+        """Return which pairs are in one NUMA zone, where a node lists paths too and its cards are in several."""
+        return self._both(node)[1]
+
+    def _both(self, node: int) -> tuple[Ints, Bools | None]:
         entry = int(self._instance.node_spec[node])
         if entry not in self._of_entry:
-            links = self._instance.snapshot.nodes[entry].links
-            key = (links, len(self._instance.classes[self._instance.node_class[node]].cards))
+            listed = self._instance.snapshot.nodes[entry]
+            key = (listed.links, listed.zones, len(self._instance.classes[self._instance.node_class[node]].cards))
             if key not in self._known:
-                self._known[key] = table(*key)
+                self._known[key] = _tables(listed, key[2])
             self._of_entry[entry] = self._known[key]
         return self._of_entry[entry]
+
+
+def _tables(node: Node, cards: int) -> tuple[Ints, Bools | None]:
+    if not node.zones:
+        return table(node.links, cards), None
+    if not node.links:
+        return by_zones(node.zones, cards), None
+    same = same_zone(node.zones, cards)
+    return table(node.links, cards), None if same.all() else same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from string import ascii_lowercase, ascii_uppercase
 
@@ -97,10 +97,10 @@ def text(snapshot: Snapshot, plan: Plan | None = None, *, width: int = 80) -> Te
         picture.append_text(plain(row.node.ljust(_margin(rows))))
         for card in row.cards:
             picture.append("|", "dim")
-            picture.append_text(_cell(card, palette))
+            picture.append_text(card_cell(card, palette))
         picture.append("|\n", "dim")
     line = 0
-    for item in _legend(palette, any(card.gpu.health == "unhealthy" for row in rows for card in row.cards)):
+    for item in legend(palette, any(card.gpu.health == "unhealthy" for row in rows for card in row.cards)):
         if line and line + len(item) > width:
             picture.append("\n")
             line = 0
@@ -109,8 +109,11 @@ def text(snapshot: Snapshot, plan: Plan | None = None, *, width: int = 80) -> Te
     return picture
 
 
-def _legend(palette: Palette, unhealthy: bool) -> Iterator[Text]:
+def legend(palette: Palette, unhealthy: bool, jobs: Collection[str] | None = None) -> Iterator[Text]:
+    """Yield what the letters stand for: of all jobs that are drawn, or of some."""
     for job in palette:
+        if jobs is not None and job not in jobs:
+            continue
         background, ink = palette.colours(job)
         name = plain(f" {job}{' (running)' if job in palette.running else ''}  ")
         yield Text(f" {palette.letter(job)} ", f"{ink} on {background}").append_text(name)
@@ -123,7 +126,7 @@ def _margin(rows: Sequence[Row]) -> int:
     return 2 + max((len(printable(row.node)) for row in rows), default=0)
 
 
-def _cell(card: Card, palette: Palette) -> Text:
+def card_cell(card: Card, palette: Palette) -> Text:
     """Return the characters of one card, shared out by largest remainder so that they always fill the cell."""
     shares = [part.share for part in card.parts]
     cell = Text()
@@ -171,11 +174,11 @@ def svg(snapshot: Snapshot, plan: Plan | None = None, title: str = "") -> str:
     width = max(margin + max((len(row.cards) for row in rows), default=0) * (WIDTH + GAP) + LEFT, 360)
     parts: list[str] = []
     if title:
-        parts.append(_label(LEFT, LINE, title, weight="bold"))
+        parts.append(label(LEFT, LINE, title, weight="bold"))
     for row in rows:
-        parts.append(_label(LEFT, top + HEIGHT * 0.65, row.node))
+        parts.append(label(LEFT, top + HEIGHT * 0.65, row.node))
         for index, card in enumerate(row.cards):
-            parts += _card(card, palette, margin + index * (WIDTH + GAP), top)
+            parts += card_shapes(card, palette, margin + index * (WIDTH + GAP), top)
         top += HEIGHT + GAP
     top += LINE
     x = float(LEFT)
@@ -184,8 +187,8 @@ def svg(snapshot: Snapshot, plan: Plan | None = None, title: str = "") -> str:
         step = 26 + 7 * len(name)
         if x > LEFT and x + step > width:
             x, top = LEFT, top + LINE
-        parts.append(_box(x, top - 11, 14, 14, palette.colours(job)[0], name, job in palette.running))
-        parts.append(_label(x + 19, top, name))
+        parts.append(box(x, top - 11, 14, 14, palette.colours(job)[0], name, job in palette.running))
+        parts.append(label(x + 19, top, name))
         x += step
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{top + 10:g}" '
@@ -193,11 +196,11 @@ def svg(snapshot: Snapshot, plan: Plan | None = None, title: str = "") -> str:
     )
 
 
-def _card(card: Card, palette: Palette, x: float, y: float) -> list[str]:
+def card_shapes(card: Card, palette: Palette, x: float, y: float) -> list[str]:
     """Return the shapes of one card: its frame, and a box for each part."""
     healthy = card.gpu.health == "healthy"
     frame = f"{card.gpu.model}, {float(card.free):.0%} free" if healthy else f"{card.gpu.model}, unhealthy"
-    shapes = [_box(x, y, WIDTH, HEIGHT, "#f4f4f4" if healthy else "#d9d9d9", frame)]
+    shapes = [box(x, y, WIDTH, HEIGHT, "#f4f4f4" if healthy else "#d9d9d9", frame)]
     if not healthy:
         shapes.append(f'<path d="M{x:g} {y:g}l{WIDTH} {HEIGHT}m0 -{HEIGHT}l-{WIDTH} {HEIGHT}" stroke="#999"/>')
     # an over-full card is drawn full: what counts is how its parts compare
@@ -206,10 +209,10 @@ def _card(card: Card, palette: Palette, x: float, y: float) -> list[str]:
         width = float(part.share) * scale
         background, ink = palette.colours(part.job)
         note = f"{part.job}: {float(part.share):.0%} of the card{', running' if part.running else ''}"
-        shapes.append(_box(x, y, width, HEIGHT, background, note, part.running))
+        shapes.append(box(x, y, width, HEIGHT, background, note, part.running))
         name = _shortened(part.job, int((width - 6) / 7))
         if name:
-            shapes.append(_label(x + 4, y + HEIGHT * 0.65, name, "#000" if part.running else ink))
+            shapes.append(label(x + 4, y + HEIGHT * 0.65, name, "#000" if part.running else ink))
         x += width
     return shapes
 
@@ -220,7 +223,8 @@ def _shortened(name: str, characters: int) -> str:
     return f"{name[: characters - 1]}…" if characters >= 4 else ""
 
 
-def _box(x: float, y: float, width: float, height: float, fill: str, note: str, running: bool = False) -> str:
+def box(x: float, y: float, width: float, height: float, fill: str, note: str, running: bool = False) -> str:
+    """Return a rectangle with a note that is shown when it is pointed at."""
     opacity = ' fill-opacity="0.55"' if running else ""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="2" fill="{fill}"{opacity} '
@@ -228,6 +232,7 @@ def _box(x: float, y: float, width: float, height: float, fill: str, note: str, 
     )
 
 
-def _label(x: float, y: float, content: str, fill: str = "#222", weight: str = "normal") -> str:
+def label(x: float, y: float, content: str, fill: str = "#222", weight: str = "normal") -> str:
+    """Return a line of text."""
     content = html.escape(printable(content))
     return f'<text x="{x:g}" y="{y:g}" fill="{fill}" font-weight="{weight}">{content}</text>'

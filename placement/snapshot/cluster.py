@@ -69,14 +69,32 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
 
 class Nic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """A network device of a node, with the rail it is cabled to."""
+    """A network device of a node.
+
+    Attributes
+    ----------
+    name : str
+        Unique in the node.
+    rail : str
+        Name of the rail it is cabled to; nothing reads it yet.
+    """
 
     name: str
     rail: str = ""
 
 
 class PcieSwitch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """A PCIe switch: the GPU indices and NIC names below it."""
+    """A PCIe switch; a task gets NICs that are below the switches of its cards where some of these are left.
+
+    Attributes
+    ----------
+    name : str
+        Unique in the node.
+    gpus : tuple of int
+        GPU indices of the zone, each below one switch.
+    nics : tuple of str
+        Names of NICs of the zone, each below one switch.
+    """
 
     name: str
     gpus: tuple[int, ...] = ()
@@ -84,16 +102,23 @@ class PcieSwitch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class NumaZone(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """A NUMA zone of a node.
+    """A NUMA zone of a node: what is near what.
+
+    A node lists all of its zones, 8 at most, or none; every card of it is in exactly one. NICs are counted by zone, and
+    CPU and memory are where the zones state them; pods and extended resources are the node's alone.
 
     Attributes
     ----------
     id : int
         The operating system's number of the zone.
     cpus : str
-        CPU list such as ``"0-31,64-95"``.
+        CPU list such as ``"0-31,64-95"``; no CPU is in two zones. A plan repeats it, and how much CPU there is does not
+        follow from it.
     cpu : quantity of cores, optional
+        Allocatable CPU. Either every zone of the node states it, and the sum is exactly the node's ``cpu``, or none
+        does: then CPU comes from the node as a whole, and any zone is as good as another for it.
     memory : quantity of bytes, optional
+        Allocatable memory, likewise.
     gpus : tuple of int
         GPU indices of the node.
     nics : tuple of Nic
@@ -159,6 +184,7 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         Expected failures per hour.
     gpus : tuple of Gpu
     zones : tuple of NumaZone
+        Empty means unknown: the node takes no task that is bound to zones, and has no NICs.
     links : tuple of Link
     nvlink_domain : str
         Name of the NVLink domain (rack-scale) that the node is in.

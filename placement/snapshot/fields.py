@@ -14,11 +14,19 @@ MOST_NODES = 10**6
 MOST_TASKS = 10**7
 MOST_CARDS = 256
 """Cards in one node."""
+MOST_ZONES = 8
+"""NUMA zones of one node: every set of them is looked at, and two sockets of four zones each are what is built."""
+MOST_CPUS = 2**16
+"""CPUs are numbered below this."""
 MOST_LEVELS = 16
 """Levels of domains that a snapshot names."""
 MOST_WORTH = 10**12
 """Weight of a task or value of a job."""
 MOST_PRIORITY = 2**31 - 1
+MOST_SECONDS = 10**10
+"""Seconds that a job runs or its data take; three hundred years."""
+MOST_FACTOR = 10**6
+"""Factor on a run time."""
 
 
 @lru_cache(maxsize=65536, typed=True)
@@ -73,8 +81,10 @@ def whole(
         yield end, f"found {show(value)}, expected at most {most:,}", remedy
 
 
-def number(end: str, value: float | None, least: float = -math.inf, *, above: bool = False) -> Iterator[Found]:
-    """Yield what is wrong with a number that must be finite and at least, or above, a least value."""
+def number(
+    end: str, value: float | None, least: float = -math.inf, most: float = math.inf, *, above: bool = False
+) -> Iterator[Found]:
+    """Yield what is wrong with a number that must be finite, at least or above a least value, and at most another."""
     if value is None:
         return
     if not math.isfinite(value):
@@ -85,6 +95,8 @@ def number(end: str, value: float | None, least: float = -math.inf, *, above: bo
             f"found {show(value)}, expected {'above' if above else 'at least'} {show(float(least))}",
             "correct the number",
         )
+    elif value > most:
+        yield end, f"found {show(value)}, expected at most {most:,.0f}", "correct the number"
 
 
 def version(end: str, text: str) -> Iterator[Found]:

@@ -6,13 +6,24 @@ from typing import Literal, get_args
 
 import msgspec
 
-ObjectiveName = Literal["value", "tasks", "fragmentation", "whole_nodes", "nodes", "completion_time"]
+ObjectiveName = Literal[
+    "value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes", "completion_time"
+]
 """Name of an objective.
 
 ``value``
     Most value of started work, priority by priority.
 ``tasks``
     Most started tasks.
+``locality``
+    Fewest levels by which copies of groups lie wider than the level they prefer, summed over all copies: one that lies
+    in two blocks and prefers one rack lies two levels wider. Added to the end of the list where a pending job prefers a
+    level and neither the policy nor the caller says anything else than ``value`` and ``tasks``.
+``run_time``
+    Least weighted run time: the sum over pending jobs with placed tasks of `Job.weight` times the seconds that the job
+    runs where it is placed (`Duration`), and those in which its data are fetched (`DataLocality`). A job without a
+    duration runs for no time. Added to the end of the list, after ``locality``, where a pending job states a duration
+    or data and neither the policy nor the caller says anything else than ``value`` and ``tasks``.
 ``fragmentation``
     Least idle GPU that the snapshot's own jobs could not use (the measure of FGD, Weng et al., ATC'23).
 ``whole_nodes``

@@ -112,7 +112,7 @@ def excerpt(text: str, most: int = 40) -> str:
     return f"`{''.join(c if c.isprintable() else ' ' for c in cut)}`"
 
 
-def names(known: Iterable[str], most: int = 20) -> str:
+def names(known: Iterable[object], most: int = 20) -> str:
     """Return names as a list for a sentence, cut when there are many."""
     known = list(known)
     text = ", ".join(show(name, 40) for name in known[:most])
@@ -128,14 +128,14 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     return folded[found[0]] if found else None
 
 
-def suggestion(name: str, known: Collection[str]) -> str:
-    """Return the remedy for a name that is not known."""
+def suggestion(name: str, known: Collection[str], most: int = 20) -> str:
+    """Return the remedy for a name that is not known; of many known ones so many are listed."""
     if not known:
         return "none is defined"
     similar = nearest(name, known)
     if similar is not None:
         return f"did you mean {show(similar)}?"
-    return f"the known ones are {names(known)}"
+    return f"the known ones are {names(known, most)}"
 
 
 def step(part: str | int) -> str:

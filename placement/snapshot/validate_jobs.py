@@ -10,7 +10,9 @@ from typing import Any
 
 from placement.snapshot.fields import (
     MOST_CARDS,
+    MOST_FACTOR,
     MOST_PRIORITY,
+    MOST_SECONDS,
     MOST_TASKS,
     MOST_WORTH,
     Names,
@@ -212,18 +214,18 @@ class JobRules:
             self.report.extend(where, name(".domain", data.domain))
             for key, seconds in data.fetch_seconds.items():
                 end = f".fetch_seconds{step(key)}"
-                self.report.extend(where, [*level(end, key, self.every), *number(end, seconds, 0)])
+                self.report.extend(where, [*level(end, key, self.every), *number(end, seconds, 0, MOST_SECONDS)])
 
     def _duration(self, duration: Duration) -> Iterator[Found]:
-        yield from number(".seconds", duration.seconds, 0)
+        yield from number(".seconds", duration.seconds, 0, MOST_SECONDS)
         for model, factor in duration.gpu_models.items():
             yield from name(".gpu_models", model)
-            yield from number(f".gpu_models{step(model)}", factor, 0, above=True)
+            yield from number(f".gpu_models{step(model)}", factor, 0, MOST_FACTOR, above=True)
         for key, factor in duration.levels.items():
             yield from level(f".levels{step(key)}", key, self.every)
-            yield from number(f".levels{step(key)}", factor, 0, above=True)
+            yield from number(f".levels{step(key)}", factor, 0, MOST_FACTOR, above=True)
         for key in ("numa_misaligned", "nic_misaligned", "shared"):
-            yield from number(f".{key}", getattr(duration, key), 0, above=True)
+            yield from number(f".{key}", getattr(duration, key), 0, MOST_FACTOR, above=True)
         last = 0
         for index, (members, speed) in enumerate(duration.scaling):
             yield from whole(f".scaling[{index}][0]", members, 1, MOST_TASKS)

@@ -1,14 +1,13 @@
-"""Rules for what the cluster is: nodes, cards, NUMA zones, links, limits and reservations."""
+"""Rules for what the cluster is: nodes, cards, links, limits and reservations."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from placement.snapshot.cluster import DomainLimit, Gpu, Link, Node, NumaZone, Reservation, Taint
+from placement.snapshot.cluster import DomainLimit, Gpu, Link, Node, Reservation, Taint
 from placement.snapshot.fields import (
     MOST_CARDS,
     MOST_LEVELS,
@@ -25,11 +24,10 @@ from placement.snapshot.fields import (
     wrong_name,
 )
 from placement.snapshot.report import Found, Memo, Report, show, step
+from placement.snapshot.validate_zones import judge_zones, no_card
 
 RESERVED_LEVELS = ("node", "cluster")
 """Levels that every snapshot has, below and above those it names."""
-
-_CPUS = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*", re.ASCII)
 
 # what nodes of one kind have in common; whatever is hashable, so that each kind is looked at once
 _COMMON = attrgetter(
@@ -81,7 +79,7 @@ def _kind(common: tuple[Any, ...]) -> tuple[Found, ...]:
         *version(".cuda", cuda),
         *number(".failure_rate", failure_rate, 0),
         *_gpus(gpus),
-        *_zones(zones, sum(gpu.count for gpu in gpus)),
+        *judge_zones(zones, cpu, memory, sum(gpu.count for gpu in gpus)),
         *_links(links, sum(gpu.count for gpu in gpus)),
     )
 
@@ -110,69 +108,13 @@ def _gpus(gpus: tuple[Gpu, ...]) -> Iterator[Found]:
         yield ".gpus", f"{total} cards in one node, expected at most {MOST_CARDS}", "split the node"
 
 
-def _zones(zones: tuple[NumaZone, ...], cards: int) -> Iterator[Found]:
-    yield from distinct(".zones", [zone.id for zone in zones], "zone")
-    owner: dict[int | str, int] = {}
-    switches: set[str] = set()
-    for index, zone in enumerate(zones):
-        end = f".zones[{index}]"
-        yield from whole(f"{end}.id", zone.id)
-        if zone.cpus and not _CPUS.fullmatch(zone.cpus):
-            yield f"{end}.cpus", f"found {show(zone.cpus)}, expected a list such as 0-31,64-95", "write the CPU list"
-        yield from quantity(f"{end}.cpu", zone.cpu)
-        yield from quantity(f"{end}.memory", zone.memory)
-        yield from _devices(f"{end}.gpus", zone.gpus, cards)
-        for number_, gpu in enumerate(zone.gpus):
-            if owner.setdefault(gpu, index) != index:
-                yield f"{end}.gpus[{number_}]", f"card {gpu} is in zones[{owner[gpu]}] already", "keep it in one zone"
-        for number_, nic in enumerate(zone.nics):
-            yield from name(f"{end}.nics[{number_}].name", nic.name)
-            if owner.setdefault(nic.name, index) != index:
-                where = f"zones[{owner[nic.name]}]"
-                yield f"{end}.nics[{number_}].name", f"{show(nic.name)} is in {where} already", "keep it in one zone"
-        yield from distinct(f"{end}.nics", [nic.name for nic in zone.nics], "NIC")
-        yield from _switches(end, zone, switches)
-
-
-def _switches(end: str, zone: NumaZone, before: set[str]) -> Iterator[Found]:
-    below: set[int | str] = set()
-    nics = [nic.name for nic in zone.nics]
-    for index, switch in enumerate(zone.switches):
-        where = f"{end}.switches[{index}]"
-        yield from name(f"{where}.name", switch.name)
-        if switch.name in before:
-            yield f"{where}.name", f"the node has a switch {show(switch.name)} already", "give each its own name"
-        before.add(switch.name)
-        of_kind: list[tuple[str, str, tuple[int | str, ...], Collection[int | str]]]
-        of_kind = [("card", "gpus", switch.gpus, zone.gpus), ("NIC", "nics", switch.nics, nics)]
-        for kind, key, devices, known in of_kind:
-            for number_, device in enumerate(devices):
-                if device not in known:
-                    yield f"{where}.{key}[{number_}]", f"{kind} {show(device)} is not in this zone", "list it there too"
-                elif device in below:
-                    yield f"{where}.{key}[{number_}]", f"{kind} {show(device)} is listed twice", "keep it once"
-                below.add(device)
-
-
-def _devices(end: str, devices: tuple[int, ...], cards: int) -> Iterator[Found]:
-    for index, device in enumerate(devices):
-        if not 0 <= device < cards:
-            yield f"{end}[{index}]", _no_card(device, cards), "cards are counted from 0 through the entries of `gpus`"
-    yield from distinct(end, devices, "card")
-
-
-def _no_card(device: int, cards: int) -> str:
-    has = f"has cards 0 to {cards - 1}" if cards > 1 else "has card 0 alone" if cards == 1 else "has no cards"
-    return f"there is no card {show(device)}: the node {has}"
-
-
 def _links(links: tuple[Link, ...], cards: int) -> Iterator[Found]:
     pairs: dict[tuple[int, int], int] = {}
     for index, link in enumerate(links):
         end = f".links[{index}]"
         for key, device in (("a", link.a), ("b", link.b)):
             if not 0 <= device < cards:
-                yield f"{end}.{key}", _no_card(device, cards), "correct the index"
+                yield f"{end}.{key}", no_card(device, cards), "correct the index"
         if link.a == link.b:
             yield end, f"card {show(link.a)} is linked to itself", "remove the link"
         pair = (min(link.a, link.b), max(link.a, link.b))

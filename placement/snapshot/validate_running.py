@@ -1,7 +1,8 @@
 """Rules for where running tasks are: what is physically impossible is an error, what is merely too much is not.
 
 Cards and nodes that are over-full, minima that are not met, cards that are unhealthy now: all of that happens on real
-clusters and is carried. A device that does not exist, or one slot that holds two instances, cannot be.
+clusters and is carried, and so are NUMA zones of which running work takes more than they have. A device that does not
+exist, one slot that holds two instances, or a NIC that two tasks hold, cannot be.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _Devices:
 
 
 class RunningRules:
-    """Rules for running jobs; remembers which MIG slots are taken."""
+    """Rules for running jobs; remembers which MIG slots and NICs are taken."""
 
     def __init__(self, nodes: tuple[Node, ...], names: Names, time: float, report: Report) -> None:
         self.nodes = nodes
@@ -48,6 +49,7 @@ class RunningRules:
         self.leaves: dict[int, Leaves] = {}
         self.devices: dict[tuple[int, int], _Devices] = {}
         self.slots: dict[tuple[str, int, int], str] = {}
+        self.nics: dict[tuple[str, str], str] = {}
 
     def judge(self, index: int, job: Job, running: Running) -> None:
         """Report what is wrong with where a running job is."""
@@ -78,6 +80,7 @@ class RunningRules:
                 where = f"jobs[{index}].running.tasks[{number_}]"
                 self.report.extend(where, _held(place, devices, None if leaf is None else leaf[0]))
                 self._judge_slots(where, place)
+                self._judge_nics(where, place)
 
     def _judge_group(self, where: str, place: RunningTask, leaves: Leaves) -> None:
         """Report a task that its job does not have."""
@@ -122,6 +125,13 @@ class RunningRules:
                 path = f"{where}.mig_starts[{number_}]"
                 what = f"slot {start} of card {card} of {show(place.node)} is held by {other}"
                 self.report.add(path, what, "two instances cannot share a slot: correct one of them")
+
+    def _judge_nics(self, where: str, place: RunningTask) -> None:
+        for number_, nic in enumerate(place.nics):
+            other = self.nics.setdefault((place.node, nic), where)
+            if other != where:
+                what = f"NIC {show(nic)} of {show(place.node)} is held by {other}"
+                self.report.add(f"{where}.nics[{number_}]", what, "a NIC has one task: correct one of them")
 
 
 def _leaves(

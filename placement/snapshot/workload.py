@@ -46,6 +46,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     cpu : quantity of cores
     memory : quantity of bytes
     nics : int
+        Distinct NICs of the node, of which nobody else has any.
     extended : dict of str to quantity
     gpu_models : tuple of str
         Card models it may use; empty means any. A task of several cards may mix the models it allows.
@@ -53,7 +54,10 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         Labels the node must carry.
     tolerations : tuple of Toleration
     numa : str
-        NUMA policy, named as in the Kubernetes topology manager.
+        NUMA policy, named as in the Kubernetes topology manager. ``"single-numa-node"``: cards, CPU, memory and NICs
+        all come from one zone. ``"restricted"``: from as few zones as an empty node like this one needs for one such
+        task, on cards that it may use; where that is all of them, it is not bound there. A node that lists no zones
+        takes no such task. ``"none"`` and ``"best-effort"``: from any zones.
     isolation : tuple of str
         What must be isolated from other tenants of a card.
     """
@@ -119,8 +123,8 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     required : str
         Level of which one domain must hold the whole copy.
     preferred : str
-        Level of which one domain is tried first, and then one of each wider level up to the required one. It is a wish,
-        to which greedy rules alone listen so far.
+        Level of which one domain is tried first, and then one of each wider level up to the required one. It is a wish;
+        how far plans stay behind it is the objective ``locality``.
     slices : tuple of Slice
         From wide to narrow, each judged alone.
     balanced : str
@@ -188,7 +192,21 @@ class Affinity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class DataLocality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """Where a job's data is, and what fetching it costs: seconds by the narrowest level shared with it."""
+    """Where a copy of a job's data is, and what fetching it costs.
+
+    The entries of a job are copies of the same data, of which the cheapest is fetched. What a copy costs goes by the
+    narrowest level, no narrower than its own, of which one domain holds it (all nodes of its domain) and all placed
+    tasks of the job; the cluster holds everything. A level that is not listed costs what the next narrower listed one
+    does, and nothing where there is none. Milliseconds are rounded up. A copy in a domain without nodes shares the
+    cluster alone.
+
+    Attributes
+    ----------
+    level, domain : str
+        Where the copy is; of level ``"node"`` the name of a node.
+    fetch_seconds : dict of str to float
+        By level.
+    """
 
     level: str
     domain: str
@@ -198,14 +216,28 @@ class DataLocality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 class Duration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
     """Estimated run time and how it depends on the place.
 
+    A job runs for `seconds` times four factors, rounded up to whole milliseconds; numbers are the decimals they are
+    written as, and nothing else is rounded.
+
     Attributes
     ----------
     seconds : float
         Run time at the full count, aligned, unshared, within one node, on a card model without a factor.
-    gpu_models, levels : dict of str to float
-        Factor on the run time by card model, and by the narrowest level that holds the whole job.
-    numa_misaligned, nic_misaligned, shared : float
-        Factor when CPU and GPU, NIC and GPU are in different NUMA zones; when cards are shared.
+    gpu_models : dict of str to float
+        Factor by card model: the largest over the cards of the job's placed tasks. It is 1 for a model that is not
+        listed, and for a job of which no placed task has a card.
+    levels : dict of str to float
+        Factor by the narrowest of ``"cluster"``, the snapshot's levels and ``"node"`` of which one domain holds all
+        placed tasks. A level that is not listed has the factor of the next narrower listed one, and 1 where there is
+        none. Where none is listed at all, `placement.slowdown` says what is usual.
+    numa_misaligned : float
+        Factor where the cards of some placed task lie in more NUMA zones of its node than so many cards, whichever they
+        are, need there. Not on nodes that list no zones.
+    nic_misaligned : float
+        Factor where the zones of the cards of some placed task have fewer NICs than it asks for. Not for tasks without
+        cards or without NICs.
+    shared : float
+        Factor when cards are shared.
     scaling : tuple of (int, float)
         Members running and the speed relative to the full count.
     """
@@ -213,8 +245,8 @@ class Duration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     seconds: float
     gpu_models: dict[str, float] = NOTHING
     levels: dict[str, float] = NOTHING
-    numa_misaligned: float = 1.0
-    nic_misaligned: float = 1.0
+    numa_misaligned: float = 1.4
+    nic_misaligned: float = 1.4
     shared: float = 1.0
     scaling: tuple[tuple[int, float], ...] = ()
 
@@ -241,7 +273,12 @@ class RunningTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     gpus : tuple of int
         Indices of its cards.
     zone : int, optional
+        ``id`` of the NUMA zone that its CPU, memory, and NICs that are not named come from. Absent: where its policy is
+        ``"restricted"`` or ``"single-numa-node"`` and it has cards, they come from the zones of these; else they lie
+        wherever they are least in the way of new work.
     nics : tuple of str
+        Names of the NICs it holds, as many as it asks for; no other task holds them. Empty though it asks for some: as
+        many, whichever they are.
     mig_starts : tuple of int
         First memory slot of its instance on each card.
     """

@@ -1,0 +1,56 @@
+"""Durations compiled: how long jobs run by their place, and what their data cost by the domain that they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+
+@dataclass(frozen=True, slots=True)
+class DataCopy:
+    """A copy of a job's data; see `placement.snapshot.DataLocality`.
+
+    Attributes
+    ----------
+    domains : tuple of int
+        From the cluster to the copy's own level, the domain that holds it; -1 where none does.
+    fetch : tuple of int
+        What it costs at each of these levels, in milliseconds.
+    """
+
+    domains: tuple[int, ...]
+    fetch: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTime:
+    """How long jobs run, by their place; see `placement.snapshot.Duration`.
+
+    Attributes
+    ----------
+    weight : int
+        Of the job.
+    seconds : Fraction
+        0 where no duration is stated.
+    models : tuple of (str, Fraction)
+        Factor by card model, 1 for others.
+    levels : tuple of Fraction
+        Factor by each of `Instance.levels`.
+    numa, nic : Fraction
+        Factors for tasks whose cards lie in too many NUMA zones, or in zones with too few NICs.
+    data : tuple of DataCopy
+    """
+
+    weight: int
+    seconds: Fraction
+    models: tuple[tuple[str, Fraction], ...]
+    levels: tuple[Fraction, ...]
+    numa: Fraction
+    nic: Fraction
+    data: tuple[DataCopy, ...]
+
+    def milliseconds(self, level: int, model: Fraction, far: bool, few: bool) -> int:
+        """Return the run time at a level, by the factor of the models and whether zones are too many, or NICs few."""
+        exactly = 1000 * self.seconds * self.levels[level] * model
+        return ceil(exactly * (self.numa if far else 1) * (self.nic if few else 1))
