@@ -1,13 +1,21 @@
-"""Which cards and NUMA zones of a node some tasks take: a depth-first search for where the quick rules fail."""
+"""Which cards and NUMA zones of a node some tasks take: a depth-first search for where the quick rules fail.
+
+What is left of cards and zones is all that the remaining tasks see, so a state from which they found no way is not
+searched again: without this, tasks that are alike are tried in every order. And a state is left where the remaining tasks
+ask for more than parts of their sizes can fill of the cards: contents that fill a node to the last unit have few ways,
+and a card with a unit too many in it shows long before the last task has no place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 
 from placement.exact.layout import Layout
+from placement.exact.pack import FINEST, best_filling
 from placement.instance import Ints
 
 Room = tuple[int, int, int, int]
@@ -65,6 +73,9 @@ class _Search:
         node_class, self.shapes = self.instance.classes[number], self.instance.shapes
         self.size: list[int] = self.instance.bound[:, number].tolist()
         self.order = sorted(tasks, key=self._largest_first)
+        sizes = [self.shapes[s].gpus * self.shapes[s].units for s in self.order]
+        self.rest = [sum(sizes[first:]) for first in range(len(sizes))]
+        self.hopeless: set[tuple[int, tuple[Room, ...], bytes]] = set()
         self.chosen: list[tuple[int, ...]] = []
         self.zones = 0 if node_class.zones is None else node_class.zones.count
         of_card = (0,) * len(node_class.cards) if node_class.zones is None else node_class.zones.card
@@ -85,6 +96,11 @@ class _Search:
         """Place the tasks from a position on; return whether there is a way."""
         if position == len(self.order):
             return True
+        key = (position, tuple(sorted(self.rooms)), self.slack.tobytes())
+        # most nodes are arranged without a dead end, and then need no tables
+        if key in self.hopeless or (self.hopeless and self._most(position) < self.rest[position]):
+            self.hopeless.add(key)
+            return False
         shape = self.order[position]
         for bits in self._zone_choices(shape):
             rows = self._sets_over(bits) if bits else None
@@ -99,7 +115,14 @@ class _Search:
                     return True
                 self._take(shape, cards, rows, -1)
                 self.chosen.pop()
+        self.hopeless.add(key)
         return False
+
+    def _most(self, position: int) -> int:
+        """Return how much of the cards parts like the remaining tasks' can fill at most."""
+        sizes = tuple(sorted({self.shapes[s].units for s in self.order[position:] if self.shapes[s].gpus}))
+        filling = _filling(sizes, self.instance.card_units)
+        return sum(filling[units] for _, units, _, _ in self.rooms)
 
     def _take(self, shape: int, cards: tuple[int, ...], rows: Ints | None, sign: int) -> None:
         """Take what a task needs, or with sign -1 give it back."""
@@ -162,3 +185,11 @@ def _choices(usable: list[int], rooms: list[Room], count: int, first: int = 0) -
         tried.add(room)
         for rest in _choices(usable, rooms, count - 1, i + 1):
             yield (usable[i], *rest)
+
+
+@lru_cache(maxsize=4096)
+def _filling(sizes: tuple[int, ...], units: int) -> Sequence[int]:
+    """Return, for each room of a card, the most that parts of these sizes fill of it, or may fill."""
+    if units > FINEST:
+        return range(units + 1)
+    return tuple(best_filling(np.array(sizes, dtype=np.int64), units).tolist())

@@ -60,11 +60,11 @@ class CardBound:
     def root(self, charge: Floats, first: int = 0) -> Floats:
         """Return a bound on all that nodes can hold of the shapes from one on, for prices (k, V, Q) of resources."""
         z, blocks, constant = self._tables(charge, first, None)
-        packed = self._wholes(z[..., self.full], blocks)
+        packed = self._wholes(z[self.full], blocks)
         rows = np.arange(len(self.which))
-        total = (charge * self.free[:, None]).sum(axis=2) + constant + packed[rows, :, self.wholly]
+        total = (charge * self.free[:, None]).sum(axis=2) + constant + packed[self.wholly, rows]
         for c in range(self.partial.shape[1]):
-            total += z[rows, :, self.partial[:, c]]
+            total += z[self.partial[:, c], rows]
         return np.asarray(total)
 
     def improved(self, charge: Floats, first: int, rounds: int) -> Floats:
@@ -107,11 +107,14 @@ class CardBound:
     def _tables(
         self, charge: Floats, first: int, kept: list[tuple[Floats, Floats, Floats]] | None
     ) -> tuple[Floats, dict[int, Floats], Floats]:
-        """Return z, the best task by number of whole cards, and what tasks without cards add, from a step on."""
+        """Return z, the best task by number of whole cards, and what tasks without cards add, from a step on.
+
+        Levels come first, for all classes are worked on at one level at a time, and that then runs along memory.
+        """
         shape = charge.shape[:2]
         worth = np.where(self.prices[:, None] > 0, self.prices[:, None] - charge @ self.need.T, 0.0)
         worth = np.maximum(worth, 0.0)
-        z = np.zeros((*shape, self.full + 1))
+        z = np.zeros((self.full + 1, *shape))
         blocks = {g: np.zeros(shape) for g in self.blocks}
         constant = np.zeros(shape)
         if kept is not None:
@@ -133,28 +136,24 @@ class CardBound:
         """Let cards hold parts of one more shape."""
         size = units // self.step
         if not size:
-            z += (self.nodes.instance.card_units // units) * worth[:, :, None]
+            z += (self.nodes.instance.card_units // units) * worth
             return
         for level in range(size, self.full + 1):
-            np.maximum(z[..., level], z[..., level - size] + worth, out=z[..., level])
+            np.maximum(z[level], z[level - size] + worth, out=z[level])
 
     def _wholes(self, one: Floats, blocks: dict[int, Floats]) -> Floats:
         """Return the most that a number of wholly free cards can hold, from what one and what blocks are worth."""
-        packed = np.zeros((*one.shape, self.widest + 1))
+        packed = np.zeros((self.widest + 1, *one.shape))
         for cards in range(1, self.widest + 1):
-            best = packed[..., cards - 1] + one
+            best = packed[cards - 1] + one
             for g, worth in blocks.items():
                 if g <= cards:
-                    np.maximum(best, packed[..., cards - g] + worth, out=best)
-            packed[..., cards] = best
+                    np.maximum(best, packed[cards - g] + worth, out=best)
+            packed[cards] = best
         return packed
 
     def _flat(self, z: Floats, blocks: dict[int, Floats], constant: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the tables as rows of (class, level) and columns of prices."""
-        packed = self._wholes(z[..., self.full], blocks)
-        count = z.shape[1]
-        return (
-            np.ascontiguousarray(z.transpose(0, 2, 1)).reshape(-1, count),
-            np.ascontiguousarray(packed.transpose(0, 2, 1)).reshape(-1, count),
-            constant,
-        )
+        packed = self._wholes(z[self.full], blocks)
+        count = z.shape[2]
+        return z.transpose(1, 0, 2).reshape(-1, count), packed.transpose(1, 0, 2).reshape(-1, count), constant
