@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -71,10 +72,18 @@ class Columns:
         Objectives on what nodes are left like, to be improved after the targets.
     timing : Timing, optional
         To add to.
+    retouch : callable, optional
+        What improves the standing after whole columns made a better one.
     """
 
-    def __init__(self, ledger: Ledger, rest: tuple[str, ...] = (), timing: Timing | None = None) -> None:
-        self.ledger, self.rest = ledger, rest
+    def __init__(
+        self,
+        ledger: Ledger,
+        rest: tuple[str, ...] = (),
+        timing: Timing | None = None,
+        retouch: Callable[[], None] | None = None,
+    ) -> None:
+        self.ledger, self.rest, self._retouch = ledger, rest, retouch
         self.timing = Timing() if timing is None else timing
         began = time.perf_counter()
         self._master = ColumnMaster(ledger.instance, ledger.seed, self.timing)
@@ -149,8 +158,11 @@ class Columns:
         began = time.perf_counter()
         layout = contents_laid_out(ledger.instance, contents)
         fill(layout, demand(ledger.instance) - layout.count, ledger.worth(focus))
+        before = ledger.standing
         ledger.propose(layout)
         self.timing.add("place", time.perf_counter() - began)
+        if self._retouch is not None and ledger.standing is not before and not ledger.done(focus):
+            self._retouch()
 
 
 def contents_laid_out(instance: Instance, contents: Contents) -> Layout:

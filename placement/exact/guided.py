@@ -75,7 +75,15 @@ class Guided:
         for pool, supply in zip(self.pools, self.allotments.copy(), strict=True):
             pack(self.layout, pool, supply, self.worth, self.limits)
         self._each(lambda pool, waiting: pack(self.layout, pool, waiting, self.worth, self.limits), self._waiting())
-        before = self._settle(propose)
+        self._improve(self._settle(propose), propose)
+
+    def go_on(self, standing: Standing, propose: Callable[[Standing], bool]) -> None:
+        """Improve a copy of a standing that was made in another way."""
+        self.layout = standing.layout.copy()
+        self._improve(standing.ranks, propose)
+
+    def _improve(self, before: tuple[int, ...] | None, propose: Callable[[Standing], bool]) -> None:
+        """Take steps until nothing helps."""
         stale = 0
         for number in range(self.most):
             if before is None or stale == len(self.steps) or self.limits.left <= 0:

@@ -14,7 +14,7 @@ from functools import cached_property
 from placement.exact.columns import EARLY_ROUNDS, FEW_PAIRS, SOME_PAIRS, Columns, unlike_pairs
 from placement.exact.guide import Guide
 from placement.exact.ledger import Ledger
-from placement.exact.sketch import Relaxed, rough, sketch
+from placement.exact.sketch import Relaxed, retouch, rough, sketch
 from placement.exact.tight import fill_exactly
 from placement.exact.timing import Timing
 from placement.exact.tune import improve, polish
@@ -24,8 +24,9 @@ from placement.state import State
 
 WORTH_TIGHTENING = 1e-4
 """Relative gap to the relaxation above which whole counts are asked for a better bound."""
-STEPS, QUICK_STEPS = 60, 1
-"""Most steps by which packed pools are improved, and the same where whole counts will do better anyway."""
+STEPS, QUICK_STEPS, RETOUCH_STEPS = 60, 1, 6
+"""Most steps by which packed pools are improved, the same where whole counts will do better anyway, and of what these
+then gave."""
 TIGHT_GAP, TIGHT_NODES = 2e-5, 100
 ALIKE = 3
 """Nodes in an average class from which on whole counts by class say enough about places."""
@@ -120,10 +121,13 @@ class Pipeline:
     def _generate(self, focus: int) -> bool:
         """Generate contents for every node class; return whether there were few enough of them to go on to the end."""
         if self._columns is None:
-            self._columns = Columns(self.ledger, timing=self.timing)
+            self._columns = Columns(self.ledger, timing=self.timing, retouch=self._retouch)
         complete = self._pairs <= FEW_PAIRS
         self._columns.pursue(focus, None if complete else EARLY_ROUNDS)
         return complete
+
+    def _retouch(self) -> None:
+        retouch(self._roughly(), RETOUCH_STEPS, self.timing)
 
     def _guide(self, fine: Relaxed, focus: int) -> None:
         """Deal out whole counts, once, and bound a target by whole counts."""

@@ -7,7 +7,7 @@ is the time until there is a bound and an answer near it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -29,6 +29,8 @@ ROUGH_PAIRS = 3000
 """Pools times shapes of the rough pooling."""
 SHARE, QUICK_SHARE = 0.9, 0.5
 """Shares of the time left for packing, and where more precise ways are to follow."""
+RETOUCH_SHARE = 0.7
+"""Share of the time left for improving a layout."""
 LATER_TARGET = 0.02
 """Weight of each target relative to the one before, where the relaxation only guides."""
 
@@ -96,15 +98,37 @@ def sketch(relaxed: Relaxed, steps: int, timing: Timing) -> None:
     began = time.perf_counter()
     allotted = allotments(relaxed.master.view, room, demand(ledger.instance))
     guided = Guided(ledger.goals, relaxed.members(), allotted, ledger.blended_worth(), limits, ledger.seed, steps)
-
-    def propose(standing: Standing) -> bool:
-        ledger.take(standing, "packed")
-        return not ledger.done(0)
-
-    guided.run(propose)
+    guided.run(_proposer(ledger, "packed"))
     ledger.tell("packed", at_once=True)
     ledger.note(limits.left > 0)
     timing.add("place", time.perf_counter() - began)
+
+
+def retouch(relaxed: Relaxed, steps: int, timing: Timing) -> None:
+    """Improve what stands by the steps that improve packed pools.
+
+    Whole columns are chosen for each node with regard to all others, but only those that are known: what one node has
+    too little of for another task, and its neighbour too much, no column brings together. Exchanges do.
+    """
+    ledger = relaxed.ledger
+    limits = ledger.share(RETOUCH_SHARE)
+    began = time.perf_counter()
+    pools = relaxed.members()
+    nothing = np.zeros((len(pools), len(ledger.instance.shapes)), dtype=np.int64)
+    guided = Guided(ledger.goals, pools, nothing, ledger.blended_worth(), limits, ledger.seed, steps)
+    guided.go_on(ledger.standing, _proposer(ledger, "exchanged"))
+    ledger.note(limits.left > 0)
+    timing.add("place", time.perf_counter() - began)
+
+
+def _proposer(ledger: Ledger, phase: str) -> Callable[[Standing], bool]:
+    """Return what takes a standing and says whether the first target is still worth work."""
+
+    def propose(standing: Standing) -> bool:
+        ledger.take(standing, phase)
+        return not ledger.done(0)
+
+    return propose
 
 
 def members_of(instance: Instance, nodes: Iterable[int]) -> Ints:
