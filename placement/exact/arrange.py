@@ -1,9 +1,9 @@
 """Which cards and NUMA zones of a node some tasks take: a depth-first search for where the quick rules fail.
 
 What is left of cards and zones is all that the remaining tasks see, so a state from which they found no way is not
-searched again: without this, tasks that are alike are tried in every order. And a state is left where the remaining tasks
-ask for more than parts of their sizes can fill of the cards: contents that fill a node to the last unit have few ways,
-and a card with a unit too many in it shows long before the last task has no place.
+searched again: without this, tasks that are alike are tried in every order. And a state is left where the remaining
+tasks ask for more than parts of their sizes can fill of the cards: contents that fill a node to the last unit have few
+ways, and a card with a unit too many in it shows long before the last task has no place.
 """
 
 from __future__ import annotations

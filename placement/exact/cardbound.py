@@ -95,13 +95,13 @@ class CardBound:
         z, packed, constant = self.tables[step]
         row = self.row[labels.node]
         total = np.einsum("nvq,nq->nv", self.charge[row], labels.room[:, :-2].astype(np.float64)) + constant[row]
-        total += packed[row * (self.widest + 1) + labels.room[:, -1]]
+        total += packed[labels.room[:, -1] * len(self.which) + row]
         if labels.cards.shape[1]:
             units = (labels.cards >> self.nodes.memory_bits) & ((1 << self.nodes.unit_bits) - 1)
             level = np.where(units == self.nodes.instance.card_units, 0, units // self.step)
-            first = row * (self.full + 1)
+            at = level * len(self.which) + row[:, None]
             for c in range(level.shape[1]):
-                total += z[first + level[:, c]]
+                total += z[at[:, c]]
         return np.asarray(labels.value + total.min(axis=1))
 
     def _tables(
@@ -112,8 +112,9 @@ class CardBound:
         Levels come first, for all classes are worked on at one level at a time, and that then runs along memory.
         """
         shape = charge.shape[:2]
-        worth = np.where(self.prices[:, None] > 0, self.prices[:, None] - charge @ self.need.T, 0.0)
-        worth = np.maximum(worth, 0.0)
+        # what has no price comes out at 0 too, for charges take off from it
+        worth = np.ascontiguousarray((self.prices[:, None] - charge @ self.need.T).transpose(2, 0, 1))
+        np.maximum(worth, 0.0, out=worth)
         z = np.zeros((self.full + 1, *shape))
         blocks = {g: np.zeros(shape) for g in self.blocks}
         constant = np.zeros(shape)
@@ -123,11 +124,11 @@ class CardBound:
             s = int(self.order[i])
             gpus, units = int(self.nodes.gpus[s]), int(self.nodes.units[s])
             if not gpus:
-                constant = constant + self.most[i] * worth[:, :, i]
+                constant = constant + self.most[i] * worth[i]
             elif self.nodes.is_whole[s]:
-                blocks[gpus] = np.maximum(blocks[gpus], worth[:, :, i])
+                blocks[gpus] = np.maximum(blocks[gpus], worth[i])
             else:
-                self._one_more(z, units, worth[:, :, i] / gpus)
+                self._one_more(z, units, worth[i] / gpus)
             if kept is not None:
                 kept.append(self._flat(z, blocks, constant))
         return z, blocks, constant
@@ -153,7 +154,6 @@ class CardBound:
         return packed
 
     def _flat(self, z: Floats, blocks: dict[int, Floats], constant: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the tables as rows of (class, level) and columns of prices."""
+        """Return the tables as rows of (level, class) and columns of prices; `z` may change afterwards."""
         packed = self._wholes(z[self.full], blocks)
-        count = z.shape[2]
-        return z.transpose(1, 0, 2).reshape(-1, count), packed.transpose(1, 0, 2).reshape(-1, count), constant
+        return z.copy().reshape(-1, z.shape[2]), packed.reshape(-1, z.shape[2]), constant

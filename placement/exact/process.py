@@ -14,11 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import placement
 from placement.exact.handover import Channel
 
 _HOME = str(Path(__file__).resolve().parent.parent.parent)
 _PROGRAM = """\
-import select, signal, sys
+import select, signal, sys, types
 # an interrupt at the terminal is for the host, which ends this process if it is to end
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -26,6 +27,10 @@ descriptor, idle = int(sys.argv[1]), float(sys.argv[2])
 first = select.poll()
 first.register(descriptor, select.POLLIN)
 first.poll(1000 * idle)
+# the package's own module imports the judges and the greedy rules, which take long to load and have no work here
+package = types.ModuleType("placement")
+package.__path__ = sys.argv[3:]
+sys.modules["placement"] = package
 from placement.exact.child import main
 main(descriptor)
 """
@@ -65,7 +70,7 @@ class Process:
         try:
             with theirs:
                 self._popen = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), str(idle)],
+                    [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), str(idle), *placement.__path__],
                     stdin=subprocess.DEVNULL,
                     stdout=self._errors,
                     stderr=self._errors,
