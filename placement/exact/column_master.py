@@ -165,13 +165,20 @@ class ColumnMaster:
         return arrays
 
     def contents(
-        self, target: Target, held: Mapping[Target, int], *, gap: float, nodes: int | None, time_limit: float
+        self,
+        target: Target,
+        held: Mapping[Target, int],
+        *,
+        gap: float,
+        nodes: int | None,
+        time_limit: float,
+        options: Mapping[str, object] | None = None,
     ) -> Contents | None:
         """Return whole counts that are best for a target, or None if the solver found none in time."""
         columns = self._promising()
         scale = power_of_two(coefficients(self.instance, self.view.leaves, target).tolist())
         arrays = self._program({target: scale}, held, columns)
-        solved = highs.solve(arrays, gap=gap, nodes=nodes, time_limit=time_limit, seed=self.seed)
+        solved = highs.solve(arrays, gap=gap, nodes=nodes, time_limit=time_limit, seed=self.seed, options=options)
         self.timing.add("solve", solved.seconds)
         self.timing.add("handover", solved.handover)
         if solved.x is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -36,6 +36,8 @@ most of the columns that matter, and the others are for the bound. They are chos
 """
 EARLY_GAP, EARLY_NODES = 1e-3, 20
 """The same as for whole counts in the end, for those chosen early."""
+EARLY_OPTIONS: Mapping[str, object] = {"mip_heuristic_run_root_reduced_cost": False}
+"""Of the solver, for those chosen early: this smaller problem takes a third of the time and finds what exchanges do."""
 FIRST_SHARE, NEXT_SHARE = 0.6, 0.2
 """Share of the time left for choosing columns: first and last, and in between."""
 LATER_SHARE = 0.3
@@ -151,6 +153,7 @@ class Columns:
             gap=max(gap, ledger.limits.gap / 4),
             nodes=nodes,
             time_limit=ledger.share(share).left,
+            options=EARLY_OPTIONS if gap == EARLY_GAP else None,
         )
         ledger.note(contents.in_time if contents is not None else ledger.limits.left > 0)
         if contents is None:
