@@ -23,8 +23,9 @@ LARGE = 150_000
 LEAST = 0.02
 """Seconds that the first greedy rule has in any case: on a small cluster it ends within them, and with none it would
 start nothing at all, where compiling alone took the time."""
-LEAST_FOR_EXACT = 0.1
-"""Seconds that must be left for the exact method to be tried: a solver needs some hundredths just to be handed over."""
+LEAST_FOR_EXACT, LEAST_EACH = 0.1, 3e-5
+"""Seconds that must be left for the exact method to be tried, at least and for each node and wanted task: within them
+it has no bound yet, let alone an answer, and greedy rules end sooner without a neighbour."""
 LEAVE = 0.5
 """Seconds for which greedy rules may go on when the exact method has reached the gap that was asked for."""
 
@@ -67,7 +68,7 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
     """
     usable = [rule for rule in rules.values() if rule.supports(run.instance) is None]
     others = list(usable if all_rules else usable[:1])
-    things = run.instance.nodes + int(demand(run.instance).sum())
+    things = _things(run)
     soon = bool(run.limits.gap) and things > SMALL
     start: Assignment | None = None
     # a large answer takes long to make and to hand over, and the exact method is soon past it
@@ -84,6 +85,11 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
     else:
         _not_tried(run, exact, "no solver process was ready in so short a time")
     _greedy(run, others, Cancellable(run.limits.deadline))
+
+
+def _things(run: Run) -> int:
+    """Return the nodes and wanted tasks, by which everything takes its time."""
+    return run.instance.nodes + int(demand(run.instance).sum())
 
 
 def _first(run: Run, others: list[Solver], once: bool) -> Assignment:
@@ -129,7 +135,7 @@ def _beside(run: Run, exact: Solver, start: Assignment | None, rules: Sequence[S
 
 
 def _exactly(run: Run, exact: Solver, start: Assignment | None) -> Result | None:
-    if run.limits.left < LEAST_FOR_EXACT:
+    if run.limits.left < max(LEAST_FOR_EXACT, LEAST_EACH * _things(run)):
         _not_tried(run, exact, "too little time was left")
         return None
     return _solve(run, exact, start, run.limits)
