@@ -20,7 +20,7 @@ from placement.exact.overfill import overfill
 from placement.exact.pack import best_filling, pack, scarcity_order
 from placement.exact.pipeline import Pipeline
 from placement.exact.repack import repack
-from placement.exact.sketch import rough, sketch
+from placement.exact.sketch import retouch, rough, sketch
 from placement.exact.targets import targets_of
 from placement.exact.timing import Timing
 from placement.exact.upgrade import upgrade
@@ -339,3 +339,23 @@ def test_gangs_come_whole_on_many_instances() -> None:
         assert (layout.count[rigid] % sizes[rigid] == 0).all(), name
         assert not layout.count[~rigid].any(), name
         assert (layout.count <= demand(instance)).all(), name
+
+
+# --- going on from what others made ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_stands_is_only_replaced_by_what_is_legal_and_better(seed: int) -> None:
+    instance = compile_snapshot(generate(nodes=12, load=1.4, seed=seed))
+    ledger = Ledger(instance, targets_of(instance, ("value",)), FOREVER, 0, None, lambda progress: None)
+    timing = Timing()
+    relaxed = rough(ledger, State(instance), timing)
+    relaxed.bound(0)
+    sketch(relaxed, 0, timing)
+    before = ledger.standing
+    ranks, tasks = before.ranks, [list(spots) for spots in before.layout.tasks]
+    retouch(relaxed, 6, timing)
+    assert before.layout.tasks == tasks
+    assert ledger.standing.ranks >= ranks
+    assert (ledger.standing.layout.state.free >= 0).all()
+    assert (ledger.standing.layout.state.units >= 0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -117,3 +118,17 @@ def rows(assignment: Assignment) -> list[tuple[int, int, int, int, tuple[int, ..
         (job, leaf, task, node, tuple(cards[offset[row] : offset[row + 1]]))
         for row, (job, leaf, task, node) in enumerate(zip(*(c.tolist() for c in columns), strict=True))
     ]
+
+
+def test_the_exact_method_is_not_tried_in_less_time_than_the_size_needs(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portfolio, "LEAST_EACH", 1e6)
+    rules = [Told(name, [Result(Assignment.empty(), Stop.COMPLETE)]) for name in ("first", "second", "third")]
+    exact = Told("exact", [])
+    run = Run(instance, ("value",), Limits(time.monotonic() + 1000), 0, None, 0.0)
+    portfolio.together(run, exact, {rule.name: rule for rule in rules}, all_rules=True)
+    assert exact.starts == []
+    assert [name for _, name, _ in run.candidates] == ["first", "second", "third"]
+    assert run.cut
+    assert run.notes == ["exact: not tried, too little time was left"]
