@@ -14,12 +14,14 @@ from placement.exact.allot import charges
 from placement.exact.arrays import Floats, Program, program
 from placement.exact.patterns import Pricer, of_one_type
 from placement.exact.relaxation import PoolRelaxation
+from placement.exact.rounding import is_large, parts_by_domain, rounded
 from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models import pooled
 from placement.models.pooled_cards import row_numbers
 from placement.models.pooled_linear import Prices, Target, power_of_two
 from placement.models.pooled_objective import coefficients
+from placement.models.pooled_topology import Options
 from placement.models.pools import Pattern, Pooling
 from placement.solver import Limits
 
@@ -244,6 +246,32 @@ class Master:
         point = None if start is None or len(start.x) != len(arrays.cost) else start.x
         return self._solve(arrays, gap, nodes, time_limit, point, 0)
 
+    def counts_by_domain(
+        self, weights: Mapping[Target, float], found: Options, *, gap: float, time_limit: float
+    ) -> Counts | None:
+        """Return whole counts made a few domains at a time, or None where that is no help or time is out.
+
+        Parameters
+        ----------
+        weights : mapping of target to float
+            What to maximise.
+        found : Options
+            The units that the model counts.
+        gap, time_limit
+            When to stop.
+        """
+        began = time.perf_counter()
+        if not is_large(self.view, self.patterns, found):
+            return None
+        arrays = self._program(weights, {}, ())
+        parts = parts_by_domain(self.view, self.patterns, found, len(arrays.cost))
+        if parts is None:
+            return None
+        solving = time.perf_counter()
+        point = rounded(arrays, parts, gap=gap, seed=self._seed, time_limit=time_limit - (solving - began))
+        self._timing.add("solve", time.perf_counter() - solving)
+        return None if point is None else self._counted(point.x, 0, point.bound, point.in_time)
+
     def thrifty_room(self, weights: Mapping[Target, float], limits: Limits) -> Floats | None:
         """Return the room by pair of a relaxed optimum that is sparing with resources, or None if out of time.
 
@@ -324,15 +352,19 @@ class Master:
         self._timing.add("handover", solved.handover)
         if solved.x is None:
             return None
+        return self._counted(solved.x, filling, solved.bound, solved.why is not highs.Why.TIME)
+
+    def _counted(self, x: Floats, filling: int, bound: float | None, in_time: bool) -> Counts:
+        """Return a point of the model as counts; `filling` columns of it are what was paid for filling pools."""
         pairs, leaves = len(self.view.shape), len(self.view.leaves)
         before = pairs + leaves + len(self.patterns)
-        whole = np.round(solved.x[:before]).astype(np.int64)
+        whole = np.round(x[:before]).astype(np.int64)
         used = whole[pairs + leaves :]
         return Counts(
             room=whole[:pairs],
             started=whole[pairs : pairs + leaves],
             cards=[(self.patterns[i], int(used[i])) for i in np.flatnonzero(used)],
-            bound=solved.bound,
-            in_time=solved.why is not highs.Why.TIME,
-            x=np.concatenate([solved.x[:before], solved.x[before + filling :]]),
+            bound=bound,
+            in_time=in_time,
+            x=np.concatenate([x[:before], x[before + filling :]]),
         )

@@ -25,7 +25,7 @@ from placement.exact.timing import Timing
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Ints
 from placement.models.parts import parts_of
-from placement.models.pooled_linear import power_of_two
+from placement.models.pooled_linear import Target, power_of_two
 from placement.models.pooled_topology import NOWHERE, Options, options
 from placement.models.pools import leaf_rows
 from placement.preferred import locality
@@ -38,6 +38,8 @@ CHOOSE_SHARE, PLACE_SHARE = 0.35, 0.6
 """Shares of the time left for choosing domains, and for the places in them."""
 MOST_CELLS = 50_000_000
 """Shapes times node classes of an instance to be placed; more take gigabytes."""
+DOMAINS_SHARE = 0.6
+"""Share of the time left for choosing a few domains at a time, which ends by itself and is worth more."""
 HARDENED_SHARE = 0.4
 """Share of the time left for the instance in which preferred levels are required."""
 CHOICE_GAP, CHOICE_NODES = 1e-3, 200
@@ -93,18 +95,25 @@ class Tied:
 
     def _choose(self, relaxed: Relaxed, found: Options | None) -> None:
         """Choose domains by whole counts and place what they say, again while the solver has more to say."""
-        counts: Counts | None = None
-        while not self._done() and self.ledger.limits.left > 0 and (counts is None or not counts.in_time):
+        counts = None if found is None else self._counts_by_domain(relaxed, found)
+        if counts is not None:
+            self._place_counts(relaxed, found, counts)
+        settled = False
+        while not settled and not self._done() and self.ledger.limits.left > 0:
             counts = self._counts(relaxed, counts)
             if counts is None:
                 self._complete(self.best)
                 return
-            if found is None:
-                # no tied job is carried over, for nobody says where it may lie
-                self._place(NOWHERE, NOWHERE.most, {})
-                return
-            times = np.round(counts.x[len(counts.x) - len(found.unit) :]).astype(np.int64)
-            self._place(found, times, self._jobs(relaxed, counts.started))
+            self._place_counts(relaxed, found, counts)
+            settled = found is None or counts.in_time
+
+    def _place_counts(self, relaxed: Relaxed, found: Options | None, counts: Counts) -> None:
+        """Place what was counted; without options no tied job is carried over, for nobody says where it may lie."""
+        if found is None:
+            self._place(NOWHERE, NOWHERE.most, {})
+            return
+        times = np.round(counts.x[len(counts.x) - len(found.unit) :]).astype(np.int64)
+        self._place(found, times, self._jobs(relaxed, counts.started))
 
     def _as_required(self) -> None:
         """Place the instance in which preferred levels are required, and fill up around the answer."""
@@ -131,11 +140,8 @@ class Tied:
 
     def _counts(self, relaxed: Relaxed, start: Counts | None) -> Counts | None:
         ledger = self.ledger
-        weights = {}
-        for number, target in enumerate(ledger.targets):
-            weights[target] = power_of_two(ledger.goals.worth[number].tolist()) * 0.01**number
         counts = relaxed.master.counts(
-            weights,
+            self._weights(),
             {},
             gap=max(CHOICE_GAP, ledger.limits.gap / 4),
             nodes=ledger.limits.nodes or CHOICE_NODES,
@@ -144,6 +150,24 @@ class Tied:
         )
         ledger.note(counts is not None and counts.in_time)
         return counts
+
+    def _counts_by_domain(self, relaxed: Relaxed, found: Options) -> Counts | None:
+        """Return a first choice where there are too many domains to look at all of them at once."""
+        ledger = self.ledger
+        limits = ledger.share(DOMAINS_SHARE)
+        counts = relaxed.master.counts_by_domain(
+            self._weights(), found, gap=max(CHOICE_GAP, ledger.limits.gap / 2), time_limit=limits.left
+        )
+        ledger.note(limits.left > 0 and (counts is None or counts.in_time))
+        return counts
+
+    def _weights(self) -> dict[Target, float]:
+        """Return what a choice maximises: the targets, each of them far before the next."""
+        worth = self.ledger.goals.worth
+        return {
+            target: power_of_two(worth[number].tolist()) * 0.01**number
+            for number, target in enumerate(self.ledger.targets)
+        }
 
     def _jobs(self, relaxed: Relaxed, started: Ints) -> dict[int, int]:
         """Return how many jobs of each tied class have enough started tasks."""
