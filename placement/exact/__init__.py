@@ -55,6 +55,24 @@ def run(
     method : str
         One of `METHODS`.
     """
+    from placement.exact.idle import Idle
+
+    idle = Idle(instance, objectives)
+    if not idle.others:
+        return Result(start or Assignment.empty(), Stop.OPTIMAL)
+    return idle.result(_run(instance, idle.others, limits, seed, start, idle.report(report), method))
+
+
+def _run(
+    instance: Instance,
+    objectives: tuple[str, ...],
+    limits: Limits,
+    seed: int,
+    start: Assignment | None,
+    report: Report,
+    method: str,
+) -> Result:
+    """Return the same for objectives of which each can count."""
     from placement.exact.classes import solve_configurations
     from placement.exact.columns import Columns, suits
     from placement.exact.ladders import Ladder
@@ -65,13 +83,7 @@ def run(
     from placement.exact.targets import rest_of, targets_of
     from placement.exact.tied import Tied
     from placement.exact.timed import solve_timed, untimed
-    from placement.preferred import wishes
 
-    # what nobody wishes for is 0 whatever happens
-    counts = {"locality": bool(wishes(instance)), "run_time": instance.timed}
-    objectives = tuple(objective for objective in objectives if counts.get(objective, True))
-    if not objectives:
-        return Result(start or Assignment.empty(), Stop.OPTIMAL)
     if "run_time" in objectives:
         found = None
         if method == "exact" and is_small(instance, MOST_TIMED):

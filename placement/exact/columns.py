@@ -131,9 +131,11 @@ class Columns:
         gap = max(GENERATION_GAP, limits.gap / 4)
         turn, share = EARLY_ROUNDS, FIRST_SHARE
         rounds = self._master.bounds(ledger.targets[focus], ledger.held(focus), gap, limits)
+        # columns that are chosen on the way change what the standing has; bounds speak of what it had
+        given = ledger.standing.ranks[:focus]
         for number, bound in enumerate(rounds, 1):
             if bound is not None:
-                ledger.prove(focus, bound)
+                ledger.prove(focus, bound, given)
                 ledger.tell_bounds(f"bound on {ledger.targets[focus][0]}")
             if ledger.done(focus) or number == most:
                 break
