@@ -156,7 +156,7 @@ def main() -> None:
         "lines": {name: asdict(line) for name, line in record.lines.items()},
         "wrong": record.wrong,
     }
-    output = options.output or RESULTS / ("agreement-zones.json" if options.zones else "agreement.json")
+    output = options.output or RESULTS / ("agreement_zones.json" if options.zones else "agreement.json")
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(numbers, indent=2) + "\n")
     sys.exit(1 if record.wrong else 0)
