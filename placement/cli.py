@@ -37,6 +37,7 @@ OPTIONS = {
     "gap": "--gap",
     "seed": "--seed",
     "without": "--without",
+    "node": "--node",
 }
 """Arguments of the Python interface by the options that set them."""
 

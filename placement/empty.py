@@ -13,6 +13,7 @@ import numpy as np
 
 from placement.gang import Group, Leaf
 from placement.instance import Bools, Instance, Ints, JobClass
+from placement.most import MANY, Most, blocked
 from placement.refusals import Refusals
 from placement.rules import DIMENSIONS, node_filters
 from placement.snapshot import Job, Node, Task, TaskGroup
@@ -25,11 +26,15 @@ MOST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """Nodes that no pending task can tell apart when they are empty: one of each kind, its index, and how many."""
+    """Nodes that no pending task can tell apart when they are empty: one of each kind, its index, and how many.
+
+    Last comes the kind of each node.
+    """
 
     nodes: list[Node]
     first: Ints
     count: list[int]
+    of_node: Ints
 
 
 class EmptyCluster:
@@ -49,7 +54,8 @@ class EmptyCluster:
         spec = self._job(job_class)
         leaf = _blocking(job_class.root, lambda leaf: self._fits(spec, leaf))
         if leaf is None:
-            return None
+            # rounded amounts would make the most that nodes hold too little, and "never" must be true
+            return blocked(job_class.root, self._most.refusal) if self.instance.exact else None
         task = _task(spec.groups, leaf.path.split("/"))
         listed = self._refusals.listed(spec, task, np.array(self._kinds.count, dtype=np.int64))
         return f"no node could take a task of {leaf.path} even without other work ({listed or 'there are no nodes'})"
@@ -68,6 +74,10 @@ class EmptyCluster:
         return self._refusals.takes(spec, task)
 
     @cached_property
+    def _most(self) -> Most:
+        return Most(self.instance, lambda shape: self._held(shape)[self._kinds.of_node])
+
+    @cached_property
     def _refusals(self) -> Refusals:
         return Refusals(self._kinds.nodes, node_filters(self._tasks))
 
@@ -81,18 +91,21 @@ class EmptyCluster:
         hardware = attrgetter(*(n for n in Node.__struct_fields__ if n not in ("name", "count", "position", "labels")))
         encode = msgspec.json.Encoder().encode  # tells 1 from 1.0, as equality does not
         number: dict[tuple[bytes, tuple[str | None, ...]], int] = {}
-        kinds = _Kinds([], np.zeros(0, dtype=np.int64), [])
-        first, index = [], 0
+        kinds: list[Node] = []
+        count: list[int] = []
+        first, index, of = [], 0, []
         for node in nodes:
             labels = tuple([node.labels.get(label) for label in asked]) if asked else ()
-            kind = number.setdefault((encode(hardware(node)), labels), len(kinds.nodes))
-            if kind == len(kinds.nodes):
-                kinds.nodes.append(node)
-                kinds.count.append(0)
+            kind = number.setdefault((encode(hardware(node)), labels), len(kinds))
+            if kind == len(kinds):
+                kinds.append(node)
+                count.append(0)
                 first.append(index)
-            kinds.count[kind] += node.count
+            count[kind] += node.count
+            of.append(kind)
             index += node.count
-        return _Kinds(kinds.nodes, np.array(first, dtype=np.int64), kinds.count)
+        of_node = np.array(of, dtype=np.int64)[self.instance.node_spec]
+        return _Kinds(kinds, np.array(first, dtype=np.int64), count, of_node)
 
     @cached_property
     def _tasks(self) -> list[Task]:
@@ -106,7 +119,7 @@ class EmptyCluster:
         """Which shapes fit on some kind of node; kinds in pieces, and only for the shapes that fit on none so far."""
         instance, kinds = self.instance, self._kinds
         fits = np.zeros(len(instance.shapes), dtype=np.bool_)
-        capacity, cards = self._capacity(), self._cards()
+        capacity, cards = self._capacity, self._cards
         first = 0
         while first < len(kinds.nodes) and not fits.all():
             left = np.flatnonzero(~fits)
@@ -130,6 +143,24 @@ class EmptyCluster:
         takes &= usable.astype(np.float64) @ cards.T.astype(np.float64) >= gpus[:, None]
         return takes
 
+    def _held(self, shape: int) -> Ints:
+        """Return at most how many tasks of a shape a node of each kind holds when it is empty."""
+        instance, asked = self.instance, self.instance.shapes[shape]
+        held = np.full(len(self._kinds.nodes), MANY, dtype=np.int64)
+        for resource, demand in enumerate(asked.demand):
+            if demand:
+                held = np.minimum(held, self._capacity[:, resource] // demand)
+        if asked.gpus:
+            memory = np.array([kind.memory for kind in instance.card_kinds], dtype=np.int64)
+            on_card = np.full(len(memory), min(MANY, instance.card_units // asked.units), dtype=np.int64)
+            if asked.memory:
+                on_card = np.minimum(on_card, memory // asked.memory)
+            on_card[~instance.admits_card[shape]] = 0
+            held = np.minimum(held, self._cards @ on_card // asked.gpus)
+        takes = self._takes(np.array([shape]), slice(None), self._capacity, self._cards)[0]
+        return np.where(takes, held, 0)
+
+    @cached_property
     def _capacity(self) -> Ints:
         """Return what each kind of node has of each resource, in the instance's units."""
         resources = list(zip(self.instance.resources, self.instance.resource_units, strict=True))
@@ -141,6 +172,7 @@ class EmptyCluster:
                 capacity[row, column] = MOST if amount is None else min(MOST, math.floor(amount / unit))
         return capacity
 
+    @cached_property
     def _cards(self) -> Ints:
         """Return how many cards of each kind a node of each kind has."""
         instance = self.instance

@@ -222,12 +222,28 @@ def _refuse_names(without: Iterable[str]) -> None:
         if path in RULES and path not in possible:
             what = f"{path} is honoured ({RULES[path]}), so leaving it out would change the problem"
             problems.append(Problem("without", what, "name fields that no rule honours"))
+        elif inside := {below: rule for below, rule in RULES.items() if below.startswith(f"{path}.")}:
+            problems.append(_record_named(path, inside))
         elif path not in possible:
             what = f"there is no field {show(path)} that no rule honours"
             similar = nearest(path, possible)
             problems.append(Problem("without", what, f"did you mean {show(similar)}?" if similar else "see the list"))
     if problems:
         raise UsageError([*problems, Problem("without", f"possible are {', '.join(possible)}", "")])
+
+
+def _record_named(path: str, inside: Mapping[str, str | None]) -> Problem:
+    """Return why a record cannot be left out of which some fields, or all, are honoured."""
+    possible = [below for below in inside if below in removable()]
+    rules = ", ".join(dict.fromkeys(rule for rules in inside.values() if rules for rule in rules.split(", ")))
+    if not possible:
+        what = f"{path} is honoured ({rules}), so leaving it out would change the problem"
+        return Problem("without", what, "name fields that no rule honours")
+    what = f"of {path} some is honoured ({rules}), so leaving all of it out would change the problem"
+    few = len(possible) <= 6
+    return Problem(
+        "without", what, f"name {' or '.join(possible)}" if few else "name fields in it that no rule honours"
+    )
 
 
 # --- the table as a tree of records --------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -11,8 +12,9 @@ from placement.empty import EmptyCluster
 from placement.instance import Assignment, Instance
 from placement.naming import job_names
 from placement.plan import Pending
+from placement.snapshot import Job, TaskGroup
 
-Reason = tuple[Literal["never", "no_room"], str]
+Reason = tuple[Literal["never", "not_wanted", "no_room"], str]
 """The reason and its detail."""
 
 PARTLY: Reason = (
@@ -34,8 +36,17 @@ LYING_PARTLY: Reason = (
 
 
 @collector_paused()
-def pending(instance: Instance, assignment: Assignment) -> list[Pending]:
-    """Return the jobs that do not run with all their tasks, in the order of the snapshot."""
+def pending(instance: Instance, assignment: Assignment, objectives: Sequence[str] | None = None) -> list[Pending]:
+    """Return the jobs that do not run with all their tasks, in the order of the snapshot.
+
+    Parameters
+    ----------
+    instance : Instance
+    assignment : Assignment
+    objectives : sequence of str, optional
+        Of the plan; those of the snapshot's policy if absent.
+    """
+    chosen = instance.snapshot.policy.objectives if objectives is None else objectives
     placed = np.bincount(assignment.job, minlength=instance.jobs)
     wanted = np.array(
         [sum(leaf.count * leaf.copies for leaf in job_class.leaves) for job_class in instance.job_classes],
@@ -44,8 +55,8 @@ def pending(instance: Instance, assignment: Assignment) -> list[Pending]:
     jobs = np.flatnonzero(placed < wanted)
     number = instance.job_class[jobs]
     some = placed[jobs].tolist()
-    why = _reasons(instance, np.unique(number[placed[jobs] == 0]).tolist())
-    partly = [LYING_PARTLY if job_class.tied else PARTLY for job_class in instance.job_classes]
+    why = _reasons(instance, np.unique(number[placed[jobs] == 0]).tolist(), chosen)
+    partly = {kind: _partly(instance, kind, chosen) for kind in np.unique(number[placed[jobs] > 0]).tolist()}
     reasons = [partly[kind] if tasks else why[kind] for tasks, kind in zip(some, number.tolist(), strict=True)]
     rows = zip(job_names(instance, jobs), some, wanted[jobs].tolist(), reasons, strict=True)
     return [
@@ -54,12 +65,53 @@ def pending(instance: Instance, assignment: Assignment) -> list[Pending]:
     ]
 
 
-def _reasons(instance: Instance, classes: list[int]) -> dict[int, Reason]:
+def _reasons(instance: Instance, classes: list[int], objectives: Sequence[str]) -> dict[int, Reason]:
     """Return why jobs of some classes have no task at all."""
     empty = EmptyCluster(instance)
     why: dict[int, Reason] = {}
     for number in classes:
         never = empty.never(number)
-        beside = LYING if instance.job_classes[number].tied else BESIDE
-        why[number] = beside if never is None else ("never", never)
+        unwanted = _unwanted(_job(instance, number), objectives)
+        if never is not None:
+            why[number] = "never", never
+        elif unwanted is not None:
+            why[number] = "not_wanted", f"left out: {unwanted}"
+        else:
+            why[number] = LYING if instance.job_classes[number].tied else BESIDE
     return why
+
+
+def _partly(instance: Instance, number: int, objectives: Sequence[str]) -> Reason:
+    """Return why jobs of a class run with fewer tasks than they want."""
+    unwanted = _unwanted(_job(instance, number), objectives)
+    if unwanted is not None:
+        return "not_wanted", f"runs with fewer tasks than it wants: {unwanted}"
+    return LYING_PARTLY if instance.job_classes[number].tied else PARTLY
+
+
+def _job(instance: Instance, number: int) -> Job:
+    return instance.snapshot.jobs[int(instance.job_spec[instance.job_classes[number].jobs[0]])]
+
+
+def _unwanted(job: Job, objectives: Sequence[str]) -> str | None:
+    """Return which objective comes before all that tasks of a job serve, or that none does; None if one comes first."""
+    groups = list(_all(job.groups))
+    for name in objectives:
+        if name == "tasks":
+            return None
+        if name == "value":
+            cards = any(group.task is not None and group.task.gpus for group in groups)
+            if job.value or (job.value is None and job.weight and cards):
+                return None
+        elif name == "run_time":
+            if job.duration is not None or job.data:
+                return f"the plan's objectives put {name} before what its tasks serve"
+        elif name != "locality" or any(group.topology is not None and group.topology.preferred for group in groups):
+            return f"the plan's objectives put {name} before what its tasks serve"
+    return "none of the plan's objectives is served by its tasks"
+
+
+def _all(groups: Iterable[TaskGroup]) -> Iterable[TaskGroup]:
+    for group in groups:
+        yield group
+        yield from _all(group.groups)

@@ -184,8 +184,8 @@ class Pending(_Record, frozen=True, kw_only=True):
     placed, wanted : int
         Tasks.
     reason : str
-        ``"never"`` when no empty node of this cluster could take some required task, whatever else runs;
-        ``"no_room"`` otherwise.
+        ``"never"`` when a cluster without any work could not take what the job needs, as far as it is looked for;
+        ``"not_wanted"`` when an objective comes before all that starting the job serves; ``"no_room"`` otherwise.
     detail : str
         One sentence.
     """
@@ -193,7 +193,7 @@ class Pending(_Record, frozen=True, kw_only=True):
     job: str
     placed: int
     wanted: int
-    reason: Literal["never", "no_room"]
+    reason: Literal["never", "not_wanted", "no_room"]
     detail: str
 
 

@@ -58,7 +58,7 @@ def plan_of(
         reproducible=result.stop not in (Stop.TIME, Stop.FAILED),
         phases=phases,
         tasks=tasks,
-        pending=pending(instance, result.assignment),
+        pending=pending(instance, result.assignment, objectives),
         usage=figures,
         notes=[*notes, *doubts],
         provenance=provenance,

@@ -45,7 +45,7 @@ class Refusals:
             found.add([rule.refusal(task_key, key) or "" for key in keys], number)
         for dimension, capacity in zip(DIMENSIONS, self._capacity, strict=True):
             for name, amount in dimension.demand(task).items():
-                text = f"too little {name.removeprefix('extended:')}"
+                text = _too_little(name)
                 known = capacity.get(name)
                 if known is not None:
                     there, number = known
@@ -118,10 +118,16 @@ def _amounts(capacities: Sequence[Mapping[str, Fraction | None]]) -> dict[str, t
     return found
 
 
+def _too_little(resource: str) -> str:
+    """Return that there is less of a resource than a task asks for: of what is counted, or of an amount."""
+    counted = {"nics": "NICs", "pods": "pods"}
+    return f"too few {counted[resource]}" if resource in counted else f"too little {resource.removeprefix('extended:')}"
+
+
 def cards_refusal(job: Job, task: Task, cards: Sequence[Gpu]) -> str | None:
     """Return why the cards of a node without work do not do for a task, or None."""
     if len(cards) < task.gpus:
-        return f"fewer than {task.gpus} cards"
+        return f"fewer than {task.gpus} cards" if task.gpus > 1 else "no card"
     texts = [text for text in (_card_refusal(job, task, gpu) for gpu in cards) if text]
     if len(cards) - len(texts) < task.gpus:
         return Counter(texts).most_common(1)[0][0]

@@ -9,6 +9,7 @@ measured is what a plan of the assignment says.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +23,11 @@ from placement.links import by_links
 from placement.numa import without_zones
 
 ONE = Fraction(1)
+
+_Layout = tuple[tuple[tuple[int, ...], int], ...]
+"""Of each NUMA zone of a node its cards, by device index, and how many NICs it has."""
+_Place = tuple[_Layout, tuple[int, ...] | None]
+"""What nodes have in common on which cards lie alike: the layout, and the order of the cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +58,94 @@ def run_time(instance: Instance, assignment: Assignment) -> int:
 def placed(instance: Instance, assignment: Assignment) -> Times:
     """Return what jobs take with the cards that a plan of an assignment names."""
     # where zones do not count it is all one which of alike cards they are
-    own = settled(instance, assignment) if by_cards(instance) else without_zones(instance, assignment)[0]
-    return times(instance, own)
+    if not by_cards(instance):
+        return times(instance, without_zones(instance, assignment)[0])
+    known = _kept.of(instance, assignment)
+    if known is None or known.times is None:
+        found = times(instance, settled(instance, assignment))
+        known = _kept.of(instance, assignment)
+        if known is None:
+            return found
+        known.times = found
+    return known.times
 
 
 def settled(instance: Instance, assignment: Assignment) -> Assignment:
     """Return an assignment of cards alone, alike ones exchanged by links, but not so that jobs run longer."""
+    known = _kept.of(instance, assignment)
+    if known is None:
+        found, of_found = _settled(instance, assignment)
+        _kept.keep(instance, assignment, found, of_found)
+        return found
+    return assignment if known.cards is None else known.cards
+
+
+def _settled(instance: Instance, assignment: Assignment) -> tuple[Assignment, Times | None]:
+    """Return the same, and what jobs take with it where that had to be found out."""
     assignment = without_zones(instance, assignment)[0]
     linked = by_links(instance, assignment)
-    if linked is assignment or not by_cards(instance):
-        return linked
-    if times(instance, linked).total <= times(instance, assignment).total:
-        return linked
-    return by_links(instance, assignment, within_zones=True)
+    if linked is assignment or not by_cards(instance) or np.array_equal(linked.cards, assignment.cards):
+        return linked, None
+    after, before = times(instance, linked), times(instance, assignment)
+    if after.total <= before.total:
+        return linked, after
+    return by_links(instance, assignment, within_zones=True), None
+
+
+@dataclass(slots=True)
+class _Settled:
+    """What is known of an assignment that somebody holds.
+
+    Attributes
+    ----------
+    instance : Instance
+    columns : tuple of int array
+        Of the assignment but for its cards, which may be forgotten.
+    cards : Assignment, optional
+        What was settled; None where that is the assignment itself.
+    times : Times, optional
+        What jobs take with it.
+    """
+
+    instance: Instance
+    columns: tuple[Ints, ...]
+    cards: Assignment | None
+    times: Times | None
+
+
+class _Kept:
+    """Remembers what was settled for as long as somebody holds the cards it was settled for.
+
+    An assignment is settled to be measured, to be compared and to be named, and that takes long on large clusters.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Ints], _Settled]] = {}
+
+    def of(self, instance: Instance, assignment: Assignment) -> _Settled | None:
+        """Return what is known of an assignment: of these very arrays, in this very instance."""
+        cards, found = self._known.get(id(assignment.cards), (None, None))
+        if cards is None or found is None or cards() is not assignment.cards or found.instance is not instance:
+            return None
+        same = all(one is other for one, other in zip(found.columns, _beside_cards(assignment), strict=True))
+        return found if same else None
+
+    def keep(self, instance: Instance, assignment: Assignment, found: Assignment, of_found: Times | None) -> None:
+        """Remember what was settled."""
+        cards, columns, number = assignment.cards, _beside_cards(assignment), id(assignment.cards)
+        changed = None if found is assignment else found
+        held = (*columns, *(() if changed is None else (changed.cards,)))
+        if any(one is cards for one in held):
+            return  # they would never be let go
+        known = weakref.ref(cards, lambda _: self._known.pop(number, None))
+        self._known[number] = known, _Settled(instance, columns, changed, of_found)
+
+
+_kept = _Kept()
+
+
+def _beside_cards(assignment: Assignment) -> tuple[Ints, ...]:
+    return assignment.job, assignment.leaf, assignment.task, assignment.node, assignment.offset
 
 
 def by_cards(instance: Instance) -> bool:
@@ -165,15 +246,26 @@ class _Measure:
         if not by_cards(instance):
             return far, few
         lying = Lying(instance)
-        zoned = np.array([bool(node.zones) for node in instance.snapshot.nodes], dtype=np.bool_)
-        mine = zoned[instance.node_spec[assignment.node[self.rows]]] & (np.diff(assignment.offset)[self.rows] > 0)
-        for entry in np.flatnonzero(mine).tolist():
-            row, place = int(self.rows[entry]), int(self.place[entry])
-            cards = tuple(assignment.cards[assignment.offset[row] : assignment.offset[row + 1]].tolist())
-            leaf = instance.job_classes[self.number[place]].leaves[assignment.leaf[row]]
-            one, other = lying.of(int(assignment.node[row]), cards, lying.nics(leaf.shape))
-            far[place] |= one
-            few[place] |= other
+        spec, which = np.unique(instance.node_spec[assignment.node[self.rows]], return_inverse=True)
+        zoned = np.array([bool(instance.snapshot.nodes[one].zones) for one in spec.tolist()], dtype=np.bool_)
+        mine = zoned[which.reshape(-1)] & (np.diff(assignment.offset)[self.rows] > 0)
+        row, place = self.rows[mine], self.place[mine]
+        cards = assignment.cards.tolist()
+        nics = [[lying.nics(leaf.shape) for leaf in one.leaves] for one in instance.job_classes]
+        columns = (
+            assignment.node[row],
+            assignment.offset[row],
+            assignment.offset[row + 1],
+            self.number[place],
+            assignment.leaf[row],
+        )
+        lies = [
+            lying.of(node, tuple(cards[begin:end]), nics[number][leaf])
+            for node, begin, end, number, leaf in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        one, other = np.array(lies, dtype=np.bool_).reshape(-1, 2).T
+        far[place[one]] = True
+        few[place[other]] = True
         return far, few
 
     def _fetch(self) -> Ints:
@@ -205,7 +297,10 @@ class Lying:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._known: dict[tuple[int, tuple[int, ...] | None, tuple[int, ...], int], tuple[bool, bool]] = {}
+        self._layouts: dict[int, _Layout] = {}
+        self._numbers: dict[_Place, int] = {}
+        self._of_node: dict[int, int] = {}
+        self._known: dict[tuple[int, tuple[int, ...], int], tuple[bool, bool]] = {}
         self._nics = instance.resources.index("nics") if "nics" in instance.resources else -1
 
     def nics(self, shape: int) -> int:
@@ -216,23 +311,45 @@ class Lying:
 
     def zones(self, node: int) -> list[int]:
         """Return the zone of each card of a node in canonical order, by its place in the file; none without zones."""
-        zones = self._instance.snapshot.nodes[self._instance.node_spec[node]].zones
-        of_card = {card: number for number, zone in enumerate(zones) for card in zone.gpus}
-        order = self._instance.node_cards.get(node, range(len(of_card)))
-        return [of_card[device] for device in order] if of_card else []
+        layout, order = self._place(node)
+        of_card = _of_card(layout)
+        return [of_card[device] for device in order or range(len(of_card))] if of_card else []
 
     def needed(self, node: int, cards: int) -> int:
         """Return how many zones of an empty node have so many cards."""
-        zones = self._instance.snapshot.nodes[self._instance.node_spec[node]].zones
-        held = np.cumsum(sorted((len(zone.gpus) for zone in zones), reverse=True))
-        return int(np.searchsorted(held, cards)) + 1
+        return _needed(self._place(node)[0], cards)
 
     def of(self, node: int, cards: tuple[int, ...], nics: int) -> tuple[bool, bool]:
         """Return whether cards lie in more zones than so many need, and whether these have fewer than so many NICs."""
-        key = (int(self._instance.node_spec[node]), self._instance.node_cards.get(node), cards, nics)
+        if node not in self._of_node:
+            self._of_node[node] = self._numbers.setdefault(self._place(node), len(self._numbers))
+        key = (self._of_node[node], cards, nics)
         if key not in self._known:
-            zones, of_card = self._instance.snapshot.nodes[key[0]].zones, self.zones(node)
-            used = {of_card[card] for card in cards}
-            there = sum(len(zones[number].nics) for number in used)
-            self._known[key] = len(used) > self.needed(node, len(cards)), there < nics
+            self._known[key] = _lies(*self._place(node), cards, nics)
         return self._known[key]
+
+    def _place(self, node: int) -> _Place:
+        """Return how the zones of a node are laid out, and the order of its cards."""
+        spec = int(self._instance.node_spec[node])
+        if spec not in self._layouts:
+            zones = self._instance.snapshot.nodes[spec].zones
+            self._layouts[spec] = tuple((zone.gpus, len(zone.nics)) for zone in zones)
+        return self._layouts[spec], self._instance.node_cards.get(node)
+
+
+def _of_card(layout: _Layout) -> dict[int, int]:
+    """Return the zone of each card by device index."""
+    return {card: number for number, (cards, _) in enumerate(layout) for card in cards}
+
+
+def _needed(layout: _Layout, cards: int) -> int:
+    held = np.cumsum(sorted((len(inside) for inside, _ in layout), reverse=True))
+    return int(np.searchsorted(held, cards)) + 1
+
+
+def _lies(layout: _Layout, order: tuple[int, ...] | None, cards: tuple[int, ...], nics: int) -> tuple[bool, bool]:
+    """Return what `Lying.of` does of nodes that are laid out so."""
+    of_card = _of_card(layout)
+    used = {of_card[card if order is None else order[card]] for card in cards}
+    there = sum(layout[number][1] for number in used)
+    return len(used) > _needed(layout, len(cards)), there < nics

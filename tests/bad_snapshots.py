@@ -105,7 +105,7 @@ BYTES = [
     Bad("comment", b'{\n  // nodes\n  "nodes": []}', "", "line 2, column 3"),
     Bad("control character", HEAD + b'"source": "a\tb"}', "", "invalid control character"),
     Bad("two objects", HEAD + b'"time": 1}\n{}', "", "something follows the JSON object at line 2"),
-    Bad("half a surrogate pair", HEAD + b'"source": "\\ud800"}', "", "surrogate"),
+    Bad("half a surrogate pair", HEAD + b'"source": "\\ud800"}', "source", "surrogate"),
     Bad("damaged gzip", b"\x1f\x8b\x08nonsense", "", "gzip data are damaged"),
     Bad("truncated gzip", gzip.compress(HEAD + b'"time": 1}')[:-9], "", "gzip data break off"),
     Bad("something behind gzip", gzip.compress(HEAD + b'"time": 1}') + b"more", "", "gzip data are damaged"),
@@ -131,6 +131,7 @@ STRUCTURE = [
         "list in extended", {"nodes[0].extended": {"x": []}}, "nodes[0].extended.x", "found a list, expected a quantity"
     ),
     Bad("true for a quantity", {f"{TASK}.cpu": True}, f"{TASK}.cpu", "found true, expected a quantity"),
+    Bad("null that must be", {"jobs[0].duration": {"seconds": None}}, "jobs[0].duration.seconds", "; write a number"),
     Bad("null for a list", {"nodes[0].gpus": None}, "nodes[0].gpus", "leave the field out for its default"),
     Bad("object for a list", {"nodes": {}}, "nodes", "found an object, expected a list"),
     Bad("text for a list", {"topology": "rack"}, "topology", "put it in a list"),

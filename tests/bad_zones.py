@@ -44,6 +44,29 @@ IN_NODES = [
     ),
 ]
 
+IN_NODES += [
+    Bad("NIC of blanks", {f"{ZONE}[0].nics[0].name": "  "}, f"{ZONE}[0].nics[0].name", "nothing but blanks"),
+    Bad("NIC of a line", {f"{ZONE}[0].nics[0].name": "a\n"}, f"{ZONE}[0].nics[0].name", "cannot be printed"),
+    Bad("NIC of an endless name", {f"{ZONE}[0].nics[0].name": "x" * 10**5}, f"{ZONE}[0].nics[0].name", "100,000 char"),
+    Bad("rail of a line", {f"{ZONE}[0].nics[0].rail": "a\n"}, f"{ZONE}[0].nics[0].rail", "cannot be printed"),
+    Bad("half a character", {f"{ZONE}[1].nics[0].name": "\ud800"}, f"{ZONE}[1].nics[0].name", "surrogate pair"),
+    Bad("null for a zone of a list", {f"{ZONE}[0]": None}, f"{ZONE}[0]", "an object; take it out of the list"),
+    Bad("CPU that is true", {f"{ZONE}[0].cpu": True}, f"{ZONE}[0].cpu", "; write the amount"),
+]
+
+ALONE = [
+    ({f"{ZONE}[0].id": -1}, f"{ZONE}[0].id"),
+    ({f"{ZONE}[0].id": 2**62}, f"{ZONE}[0].id"),
+    ({f"{ZONE}[0].gpus[0]": -1}, f"{ZONE}[0].gpus[0]"),
+    ({f"{ZONE}[0].gpus[0]": 256}, f"{ZONE}[0].gpus[0]"),
+    ({f"{ZONE}[0].nics[0].name": ""}, f"{ZONE}[0].nics[0].name"),
+    ({"nodes[0].gpus[0].count": 0}, "nodes[0].gpus[0].count"),
+    ({"nodes[0].gpus[0].count": -1}, "nodes[0].gpus[0].count"),
+    ({"nodes[0].gpus[0].count": 257}, "nodes[0].gpus[0].count"),
+    ({"nodes[0].gpus[0].count": 2**40}, "nodes[0].gpus[0].count"),
+]
+"""Edits from which other mistakes follow that are not worth a word, and where the one mistake is."""
+
 IN_RUNNING = [
     Bad("in no zone", {f"{RUN}[0].zone": 2}, f"{RUN}[0].zone", "no NUMA zone 2"),
     Bad("on no NIC", {f"{RUN}[0].nics": ["mlx5_2"]}, f"{RUN}[0].nics[0]", "no NIC"),

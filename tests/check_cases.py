@@ -79,7 +79,7 @@ def plan_of(snapshot: Snapshot, rows: Sequence[Row], objectives: tuple[str, ...]
         reproducible=True,
         phases=phases,
         tasks=tasks,
-        pending=pending_of(snapshot, rows),
+        pending=pending_of(snapshot, rows, chosen),
         usage=usage(snapshot, tasks),
         notes=[],
         provenance=Provenance(version="0", solver="by hand", objectives=chosen),
@@ -122,18 +122,30 @@ def cards_of(node: Node) -> list[Gpu]:
 # --- second opinion -------------------------------------------------------------------------------------------
 
 
-def pending_of(snapshot: Snapshot, rows: Sequence[Row]) -> list[Pending]:
+def pending_of(snapshot: Snapshot, rows: Sequence[Row], objectives: tuple[str, ...] | None = None) -> list[Pending]:
     """Return what a plan must say of the jobs that do not fully run."""
+    chosen = snapshot.policy.objectives if objectives is None else objectives
     found = []
     for name, job in jobs_of(snapshot).items():
         wanted = sum(count for _, _, count in groups_of(job.groups))
         placed = len({row[:3] for row in rows if row[0] == name})
         if job.running is None and placed < wanted:
-            reason: Literal["never", "no_room"] = (
-                "never" if not placed and not all(able(snapshot, job, group) for group in job.groups) else "no_room"
-            )
+            reason: Literal["never", "not_wanted", "no_room"] = "no_room" if wanted_first(job, chosen) else "not_wanted"
+            if not placed and not all(able(snapshot, job, group) for group in job.groups):
+                reason = "never"
             found.append(Pending(job=name, placed=placed, wanted=wanted, reason=reason, detail=""))
     return found
+
+
+def wanted_first(job: Job, objectives: Sequence[str]) -> bool:
+    """Return whether starting a job serves an objective before any that it might make worse."""
+    gpus = any(task.gpus for _, task, _ in groups_of(job.groups))
+    neutral = {
+        "value": not job.value if job.value is not None else not (job.weight and gpus),
+        "run_time": job.duration is None and not job.data,
+        "locality": "preferred" not in str(job.groups).replace("preferred=''", ""),
+    }
+    return next((name in ("value", "tasks") for name in objectives if not neutral.get(name)), False)
 
 
 def able(snapshot: Snapshot, job: Job, group: TaskGroup) -> bool:
@@ -189,11 +201,11 @@ def share(task: Task) -> Fraction:
 
 
 def opinion(snapshot: Snapshot, rows: Sequence[Row]) -> set[str]:
-    """Return the names of the rules about placing that some rows break; ``identity`` alone where that is broken."""
+    """Return the names of the rules about placing that some rows break; ``identity`` alone where one is unknown."""
     nodes, jobs = nodes_of(snapshot), jobs_of(snapshot)
     if len({row[:3] for row in rows}) < len(rows) or not all(_known(nodes, jobs, row) for row in rows):
         return {"identity"}
-    found: set[str] = set()
+    found = {"identity"} if any(list(gpus) != sorted(gpus) for *_, gpus in rows) else set()
     new: list[tuple[str, Task, list[int]]] = []
     for job_name, group, _, node_name, gpus in rows:
         job, node = jobs[job_name], nodes[node_name]

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 from cli_cases import SMALL, placement
+from hypothesis import settings
 
 from placement.snapshot.read import dumps
 
 # a terminal's wishes must not change what commands print here
 for _name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
+# how long an example takes says nothing on a machine that others work on
+settings.register_profile("placement", deadline=None)
+settings.load_profile("placement")
 
 
 @pytest.fixture

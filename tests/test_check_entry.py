@@ -57,6 +57,31 @@ def test_a_wrong_type_is_an_error_with_its_path(path: str, value: object, where:
     assert [problem.path for problem in caught.value.problems] == [where]
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "what"),
+    [
+        ("tasks.job", [3, "b"], "found 3, expected text; write it in quotes"),
+        ("tasks.gpus", [[0, 1], 1], "found 1, expected a list of whole numbers; put it in a list"),
+        ("tasks.gpus", 1, "found 1, expected a list of lists of whole numbers; write a list"),
+        ("tasks.gpus", [[0, None], [1]], "found null, expected a whole number; take it out of the list"),
+        ("tasks.zones", [1], "found 1, expected a list of whole numbers; put it in a list"),
+        ("tasks.links", [None, []], "found a list, expected a whole number; correct the value"),
+        ("tasks.nics", [3], "found 3, expected a list of texts; write a list"),
+        ("tasks.cpu", [True], 'found true, expected a list of quantities, such as 0.5 or "80Gi"; write a list'),
+        ("tasks.cpu", [[True]], 'found true, expected a quantity, such as 0.5 or "80Gi"; write the amount'),
+        ("phases", [{"objective": "value", "sense": "x"}], 'found the text "x", expected one of "max", "min"; write'),
+        ("phases", 3, "found 3, expected a list of objects; write a list"),
+        ("status", None, 'found null, expected one of "proven", "bounded", "feasible"; write one of'),
+        ("run", {"seconds": [[]]}, "found a list, expected a number; correct the value"),
+        ("run", {"seconds": ["1"]}, 'found the text "1", expected a number; write it without quotes'),
+    ],
+)
+def test_a_wrong_type_is_met_with_what_was_expected(path: str, value: object, what: str) -> None:
+    with pytest.raises(pl.PlanError) as caught:
+        pl.check(SNAPSHOT, solved(path, value))
+    assert what in str(caught.value)
+
+
 def endless() -> list[object]:
     loop: list[object] = []
     loop.append(loop)

@@ -54,6 +54,7 @@ IDENTITY: list[tuple[Row, str]] = [
     (on("n-1", 0, -1), "n-1 has no gpu -1, it has 0 to 2"),
     (on("m", 0, 1), "m has no gpu 0, it has none"),
     (on("n-1", 1, 1), "n-1 gpu 1 is listed twice"),
+    (on("n-1", 1, 0), "gpus 1, 0 are listed, in ascending order that is 0, 1"),
     (on("n-1", 0, name="twin-0"), "1 card listed, a task of group g takes 0"),
 ]
 

@@ -173,7 +173,7 @@ def test_pending_is_caught(case: tuple[Snapshot, list[Row], Source], data: st.Da
                 [*plan.pending, entry],
                 [*others, replace(entry, placed=entry.placed + 1)],
                 [*others, replace(entry, wanted=entry.wanted - 1)],
-                [*others, replace(entry, reason="never" if entry.reason == "no_room" else "no_room")],
+                [*others, replace(entry, reason="no_room" if entry.reason != "no_room" else "not_wanted")],
                 [*others, replace(entry, job=f"{entry.job}-0")],
             ]
         )

@@ -105,6 +105,14 @@ def test_each_nic_is_held_by_one_task() -> None:
     ]
 
 
+def test_nics_are_in_the_order_of_the_file() -> None:
+    snapshot = cluster(job(nics=3))
+    assert lines(snapshot, said(zones="0 3", nics="a0 a1 b0")) == []
+    assert lines(snapshot, said(zones="0 3", nics="b0 a1 a0")) == [
+        "nics: tasks[0]: n: NICs b0, a1, a0 are listed, in the order of the file that is a0, a1, b0"
+    ]
+
+
 def _old(nics: str) -> Job:
     """A running task of one NIC."""
     group = TaskGroup(name="g", task=Task(nics=1))

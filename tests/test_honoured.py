@@ -172,10 +172,13 @@ def test_leaving_out_does_not_hide_the_rest() -> None:
         ("nodes.nvlink", 'did you mean "nodes.nvlink_domain"?'),
         ("nodes.cpu", "nodes.cpu is honoured (capacity)"),
         ("topology", "topology is honoured (limits, topology, affinity)"),
-        ("jobs", "there is no field"),
+        ("jobs", "of jobs some is honoured (identity, value,"),
         ("", "there is no field"),
         ("nodes.zones.cpu", "nodes.zones.cpu is honoured (numa)"),
-        ("nodes.zones", "there is no field"),
+        ("nodes.zones", "nodes.zones is honoured (numa, nics,"),
+        ("jobs.data", "jobs.data is honoured (run_time), so"),
+        ("jobs.duration", "of jobs.duration some is honoured (run_time), so"),
+        ("jobs.duration", "; name jobs.duration.shared or jobs.duration.scaling\n"),
     ],
 )
 def test_what_cannot_be_left_out(name: str, phrase: str) -> None:

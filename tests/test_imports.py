@@ -55,11 +55,12 @@ LAYERS: dict[str, set[str]] = {
     "placement.area": {"gang", "instance", "state", "evaluate", "solver"},
     # assignment to plan
     "placement.refusals": {"units", "snapshot", "rules", "instance"},
-    "placement.empty": {"snapshot", "rules", "gang", "instance", "refusals"},
+    "placement.most": {"units", "gang", "instance"},
+    "placement.empty": {"snapshot", "rules", "gang", "instance", "most", "refusals"},
     "placement.links": {"snapshot", "instance"},
     "placement.numa": {"units", "snapshot", "instance", "compile"},
     "placement.naming": {"collector", "snapshot", "plan", "instance", "links", "numa", "run_time"},
-    "placement.pending": {"collector", "plan", "instance", "naming", "empty"},
+    "placement.pending": {"snapshot", "collector", "plan", "instance", "naming", "empty"},
     "placement.phases": {"plan", "instance", "evaluate", "solver"},
     # one call: which method is run is the engine's affair
     "placement.run": {"instance", "evaluate", "phases", "solver"},

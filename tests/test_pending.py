@@ -105,13 +105,13 @@ def test_partly_running_jobs_are_listed_with_their_counts() -> None:
 
 
 def test_tied_jobs_have_details_of_their_own() -> None:
-    # an empty cluster of one node: both tasks fit, but not in two domains; at most one in a domain leaves one over
+    # an empty cluster of one node holds both tasks, but at most one in a domain leaves one over
     def tied(name: str, **spread: int) -> Job:
         topology = Topology(spread=(Spread(level="node", **spread),))
         return Job(name=name, groups=(TaskGroup(name="w", count=2, min_count=1, task=Task(gpus=1), topology=topology),))
 
     node = Node(name="n", gpus=(Gpu(model="A", count=4),))
-    jobs = (tied("two", min_domains=2), tied("one-each", max_per_domain=1), job("free", Task(gpus=4), members=2))
+    jobs = (tied("two", max_per_domain=1), tied("one-each", max_per_domain=1), job("free", Task(gpus=4)))
     snapshot = Snapshot(nodes=(node,), jobs=jobs)
     found = pending(compile_snapshot(snapshot), Assignment.of([(1, 0, 0, 0, (0,))]))
     assert [(entry.job, entry.reason, entry.placed, entry.detail) for entry in found] == [
@@ -120,7 +120,7 @@ def test_tied_jobs_have_details_of_their_own() -> None:
         ("free", "no_room", 0, BESIDE[1]),
     ]
     plan = solve(snapshot, solver="first-fit")
-    assert {entry.job: entry.detail for entry in plan.pending}["two"] == LYING[1]
+    assert {entry.job: entry.detail for entry in plan.pending}["two"] == LYING_PARTLY[1]
     assert check(snapshot, plan) == []
 
 
@@ -140,7 +140,8 @@ def first_refusal(job: Job, task: Task, node: Node) -> str:
         for name, amount in dimension.demand(task).items():
             have = dimension.capacity(node).get(name, 0)
             if have is not None and amount > have:
-                return f"too little {name.removeprefix('extended:')}"
+                few = {"nics": "too few NICs", "pods": "too few pods"}
+                return few.get(name, f"too little {name.removeprefix('extended:')}")
     return cards_refusal(job, task, cards_of(node)) or ""
 
 

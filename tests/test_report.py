@@ -179,6 +179,32 @@ def test_headings_and_methods_are_whole_words_in_80_columns() -> None:
     assert "Exact" not in verdict(comparison)
 
 
+@pytest.mark.parametrize(
+    "objectives",
+    [
+        ("value", "locality", "run_time"),
+        ("run_time", "value", "locality", "nodes"),
+        ("tasks", "nodes", "fragmentation", "whole_nodes", "run_time", "locality"),
+        ("nodes", "value"),
+    ],
+    ids=" ".join,
+)
+def test_every_objective_has_a_column_in_80_columns(objectives: tuple[str, ...]) -> None:
+    plans = [pl.solve(CLUSTER, objectives=objectives, solver=rule) for rule in HEURISTICS]
+    # figures of a large cluster, which differ where two plans do
+    for row, plan in enumerate(plans):
+        for phase in plan.phases:
+            msgspec.structs.force_setattr(phase, "value", 123_456.0 + row)
+    lines = shown(comparison_table(Comparison.of(CLUSTER, plans))).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    own = {"fragmentation": "frag., %", "whole_nodes": "whole"}
+    heading = " ".join(lines[:2])
+    assert all(own.get(objective, objective) in heading for objective in objectives)
+    extra = 1 + sum(objective not in {"tasks", *own} for objective in objectives[1:])
+    assert sum(line.count(" 123,4") for line in lines) == extra * len(plans)
+
+
 def test_plans_that_were_not_checked_are_named() -> None:
     snapshot = pl.load(pl.instances.path("priorities"))
     plan = msgspec.structs.replace(pl.solve(snapshot, solver="fgd"), checked=False)

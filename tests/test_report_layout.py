@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from cli_cases import placement
+from rich.cells import cell_len
 from rich.console import Console
 
 import placement as pl
@@ -109,6 +111,30 @@ def test_more_tasks_than_are_listed() -> None:
     assert drawn(snapshot, pl.solve(snapshot, solver="best-fit"))[-1] == "and 7 more"
 
 
+@pytest.mark.parametrize("switch", ["s", "pex" * 30, "开关" * 30, "é́" * 50])
+@pytest.mark.parametrize("nic", ["m", "mlx5_" * 60, "网卡" * 150])
+@pytest.mark.parametrize("name", ["io", "job" * 100, "作业" * 40])
+@pytest.mark.parametrize("width", [80, 60])
+def test_long_names_cut_neither_cards_nor_holders(switch: str, nic: str, name: str, width: int) -> None:
+    nics = tuple(Nic(name=f"{nic}{number}") for number in range(3))
+    below = PcieSwitch(name=switch, gpus=(0,), nics=(nics[0].name, nics[1].name))
+    zone = NumaZone(id=0, gpus=(0, 1), nics=nics, switches=(below,))
+    node = Node(name="n", gpus=(Gpu(model="A", count=2),), zones=(zone,))
+    snapshot = Snapshot(nodes=(node,), jobs=(job("train", gpus=1, nics=1), job(name, nics=1)))
+    lines = drawn(snapshot, pl.solve(snapshot, solver="best-fit"), width=width)
+    assert all(cell_len(line) <= width for line in lines)
+    picture = "\n".join(lines[2:5])
+    assert "gpu 0  |" in picture
+    assert "gpu 1  |" in picture
+    assert len(re.findall(r"\|  \S", picture)) == 2  # a NIC beside each card
+    assert picture.count("|AAAAAAAA|") == 1
+    ends = [line.rstrip(" …").split()[-1] for line in lines[2:5]]
+    assert ends.count("A") == 1
+    assert ends.count(".") == 1
+    (holder,) = {*ends} - {"A", "."}
+    assert name.startswith(holder)
+
+
 def test_as_svg(plan: pl.Plan) -> None:
     drawing = ElementTree.fromstring(layout_svg(CLUSTER, plan, "n", title="<n> & its zones"))
     texts = [element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")]
@@ -128,6 +154,39 @@ def test_commands_draw_a_node(plan: pl.Plan, in_tmp: Path) -> None:
         assert "NUMA zone 0, 8 CPU, 32 GiB" in placement(*command, "--node", "n").stdout
         wrong = placement(*command, "--node", "x\x1b")
         assert wrong.exit_code == 2
-        assert wrong.stderr == "error: --node: no node is named x\\x1b; name one of the snapshot's nodes\n"
+        assert wrong.stderr.startswith('error: --node: no node is named "x\\u001b"; ')
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "--node: the name is empty; the known ones are"),
+        ("n", '--node: no node is named "n"; its copies are "n-0" to "n-2"'),
+        ("other1", '--node: no node is named "other1"; did you mean "other"?'),
+        ("n-3", '--node: no node is named "n-3"; did you mean "n-'),
+        ("x" * 100_000, '--node: no node is named "xxx'),
+    ],
+)
+def test_a_wrong_node_is_quoted_and_met_with_those_there_are(in_tmp: Path, name: str, message: str) -> None:
+    nodes = Node(name="n", count=3), Node(name="other")
+    (in_tmp / "s.json").write_bytes(msgspec.json.encode(Snapshot(nodes=nodes)))
+    wrong = placement("solve", "s.json", "--solver", "fgd", "--node", name)
+    assert wrong.exit_code == 2
+    assert wrong.stderr.startswith(f"error: {message}")
+    assert len(wrong.stderr) < 200
+
+
+def test_several_nodes_are_drawn_each_once(in_tmp: Path) -> None:
+    nodes = Node(name="n", count=3, gpus=(Gpu(model="A"),)), Node(name="other")
+    (in_tmp / "s.json").write_bytes(msgspec.json.encode(Snapshot(nodes=nodes)))
+    words = "--solver", "fgd", "--node", "n-0", "--node", "n-2", "--node", "n-0"
+    one = placement("solve", "s.json", *words[:4]).stdout
+    assert placement("solve", "s.json", *words).stdout.count("gpu 0 ") == 2 * one.count("gpu 0 ") == 2
+
+
+@pytest.mark.parametrize("node", [None, 3])
+def test_a_node_is_named_by_text(plan: pl.Plan, node: object) -> None:
+    with pytest.raises(UsageError, match="give the name of a node"):
+        layout_svg(CLUSTER, plan, node)  # type: ignore[arg-type]
     with pytest.raises(UsageError):
         layout(CLUSTER, plan, "n-0")

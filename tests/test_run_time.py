@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from timed_strategies import random_timed, timed_snapshots
 
 import placement
+from placement import run_time
 from placement.check import check, objective
 from placement.check.objectives import place
 from placement.check.run_time import run_times_of
@@ -192,6 +193,14 @@ def test_links_do_not_pull_cards_into_zones_where_the_job_runs_longer() -> None:
     assert settled(apart, assignment).cards.tolist() == [0, 2]
     timed = compile_snapshot(verified(cluster(job(Duration(seconds=9), Task(gpus=2), 1), nodes=nodes)))
     assert settled(timed, assignment).cards.tolist() == [0, 1]
+    # it is settled once for as long as somebody holds it, and other arrays are another assignment
+    assert settled(timed, assignment) is settled(timed, assignment)
+    copied = Assignment.of([(0, 0, 0, 0, (0, 1))])
+    assert settled(timed, copied) is not settled(timed, assignment)
+    assert settled(apart, assignment).cards.tolist() == [0, 2]
+    kept = len(run_time._kept._known)
+    del copied
+    assert len(run_time._kept._known) < kept
 
 
 # --- data -----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from bad_snapshots import edited
+from bad_zones import ALONE
 from hypothesis import given
 from zoned_strategies import zoned_snapshots
 
@@ -50,6 +51,13 @@ def node_of(
 def test_drawn_snapshots_are_valid_and_honoured(snapshot: Snapshot) -> None:
     assert refuse_unhonoured(verified(snapshot)) == snapshot
     assert loads(dumps(snapshot)) == snapshot
+
+
+@pytest.mark.parametrize(("edits", "path"), ALONE, ids=lambda value: str(value)[:60])
+def test_what_follows_from_a_mistake_is_not_told(edits: dict[str, object], path: str) -> None:
+    with pytest.raises(SnapshotError) as caught:
+        loads(edited(edits))
+    assert [problem.path for problem in caught.value.problems] == [path]
 
 
 def test_every_card_is_in_one_zone() -> None:
@@ -226,10 +234,10 @@ def test_nics_are_named_all_or_none() -> None:
     task = Task(nics=2)
     assert wrong(ZONED, running("a", task, RunningTask(group="g", index=0, node="n"))) == []
     assert wrong(ZONED, running("a", task, RunningTask(group="g", index=0, node="n", nics=("x",)))) == [
-        "jobs[0].running.tasks[0].nics: the task holds 1 NICs, but asks for 2"
+        "jobs[0].running.tasks[0].nics: the task holds 1 NIC, but asks for 2"
     ]
     assert wrong(ZONED, running("a", Task(), RunningTask(group="g", index=0, node="n", nics=("x",)))) == [
-        "jobs[0].running.tasks[0].nics: the task holds 1 NICs, but asks for 0"
+        "jobs[0].running.tasks[0].nics: the task holds 1 NIC, but asks for 0"
     ]
 
 

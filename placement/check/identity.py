@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from placement.check.violation import Violation, integer, many, show
 from placement.plan import Tasks
 
 RULE = "identity"
+
+MOST = 20
+"""Cards that a message lists."""
 
 
 def columns(tasks: Tasks) -> Violation | None:
@@ -59,7 +63,7 @@ def resolve(facts: Facts, tasks: Tasks) -> tuple[Rows, list[Violation]]:
     device, row = flat(tasks.gpus)
     there = _there(facts, spec, device, row, fine)
     listed, right = (np.bincount(rows, minlength=len(leaf)) for rows in (row, row[there]))
-    wrong = fine & ((right < listed) | (listed != _gpus(facts)[leaf]))
+    wrong = fine & ((right < listed) | (listed != _gpus(facts)[leaf]) | _descends(device, row, len(leaf)))
     words = _Words(facts, tasks, job, spec, earlier)
     found = [violation for number in np.flatnonzero(~fine | wrong).tolist() for violation in words.of(number)]
     kept_row, kept = only(row[there], fine)
@@ -109,6 +113,13 @@ def _there(facts: Facts, spec: Ints, device: Ints, row: Ints, fine: Bools) -> Bo
     again = order[1:][(row[order[1:]] == row[order[:-1]]) & (device[order[1:]] == device[order[:-1]])]
     there[again] = False
     return there
+
+
+def _descends(device: Ints, row: Ints, rows: int) -> Bools:
+    """Return which rows list a card after one with a larger index."""
+    descends = np.zeros(rows, dtype=np.bool_)
+    descends[row[1:][(row[1:] == row[:-1]) & (device[1:] < device[:-1])]] = True
+    return descends
 
 
 def _gpus(facts: Facts) -> Ints:
@@ -177,3 +188,6 @@ def _wrong_devices(leaf: Leaf, kind: NodeKind, node: str, gpus: list[int]) -> It
         elif device in seen:
             yield f"{show(node)} gpu {device} is listed twice, the cards of a task must be distinct"
         seen.add(device)
+    if any(one > other for one, other in pairwise(gpus)):
+        listed, due = (", ".join(map(integer, devices)) for devices in (gpus[:MOST], sorted(gpus)[:MOST]))
+        yield f"gpus {listed} are listed, in ascending order that is {due}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from placement.check.zone_loads import overfilled
 from placement.check.zones import Zoning
 
 RULE = "nics"
+
+MOST = 20
+"""NICs that a message lists."""
 
 
 def judge(case: Case) -> Iterator[Violation]:
@@ -74,3 +78,8 @@ def _wrong(lie: Lie, zoning: Zoning | None) -> Iterator[str]:
             yield f"it has no NIC {show(name)}"
         elif zoning is not None and lie.zones and zoning.ids[known[name]] not in lie.zones:
             yield f"NIC {show(name)} is in NUMA zone {zoning.ids[known[name]]}, which the plan does not list"
+    place = {name: number for number, name in enumerate(known)}
+    there = [name for name in lie.nics if name in place]
+    if any(place[one] > place[other] for one, other in pairwise(there)):
+        listed, due = (", ".join(map(show, names[:MOST])) for names in (there, sorted(there, key=place.__getitem__)))
+        yield f"NICs {listed} are listed, in the order of the file that is {due}"

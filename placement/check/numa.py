@@ -31,7 +31,7 @@ def judge(case: Case) -> Iterator[Violation]:
         yield uneven_column(RULE, name, lying.uneven[name], len(case.plan.tasks))
     if uneven or not len(lying.rows):
         return
-    wrong = [list(_wrong(lying, lie)) for lie in lying.lies]
+    wrong = [list(_wrong(lying, lie, taken)) for lie, taken in zip(lying.lies, lying.taken, strict=True)]
     missing = [_unsaid(lying, lie) for lie in lying.lies]
     if "zones" in lying.absent and any(missing):
         number = sum(missing[place] for place in lying.number.tolist())
@@ -76,8 +76,8 @@ def _unsaid(lying: Lying, lie: Lie) -> bool:
     return zoning is not None and not lie.zones and zoning.counts(lie.shape)
 
 
-def _wrong(lying: Lying, lie: Lie) -> Iterator[str]:
-    """Yield what is wrong with the zones of one task."""
+def _wrong(lying: Lying, lie: Lie, taken: dict[str, list[Fraction]]) -> Iterator[str]:
+    """Yield what is wrong with the zones of one task, given what is taken of each."""
     zoning = lying.zoning(lie)
     if zoning is None:
         if lie.shape.policy:
@@ -96,7 +96,7 @@ def _wrong(lying: Lying, lie: Lie) -> Iterator[str]:
     if not listed_wrongly and (lie.zones or any(lie.amounts.values())):
         for resource, listed in lie.amounts.items():
             yield from _amounts(lying, lie, zoning, resource, listed)
-        yield from _idle(lying, lie, zoning)
+        yield from _idle(lie, zoning, taken)
 
 
 def _listing(lie: Lie, zoning: Zoning) -> Iterator[str]:
@@ -150,10 +150,10 @@ def _amounts(lying: Lying, lie: Lie, zoning: Zoning, resource: str, listed: tupl
             yield f"{name} by zone adds up to {found_}, the task asks for {asked_}"
 
 
-def _idle(lying: Lying, lie: Lie, zoning: Zoning) -> Iterator[str]:
+def _idle(lie: Lie, zoning: Zoning, taken: dict[str, list[Fraction]]) -> Iterator[str]:
     """Yield that a zone is listed from which nothing comes."""
     used = {zoning.card[device] for device in lie.cards}
-    for parts in lie.taken(zoning, lying.facts.scale).values():
+    for parts in taken.values():
         used |= {place for place, part in enumerate(parts) if part}
     idle = [zoning.ids[place] for place in lie.places(zoning) if place not in used]
     if idle:

@@ -2,7 +2,10 @@
 
 A job can ``"never"`` run when so many of its groups have tasks that no node without work could take (filters, node
 resources, enough cards that admit the task, NUMA zones that hold it; what else runs and the caps on domains do not
-matter) that the others cannot make up a group the job needs.
+matter) that the others cannot make up a group the job needs. That much a plan must say. It may also say so where a
+count of the tasks that domains hold when they are empty proves it; see `placement.check.most`.
+
+Jobs are ``"not_wanted"`` where the first objective that their tasks change is none that they serve, or none is.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ import numpy as np
 
 from placement.check.case import Case
 from placement.check.exact import Bools, Ints, numbers
-from placement.check.kinds import Gang
 from placement.check.names import name_of
 from placement.check.possible import Possible
 from placement.check.violation import Violation, integer, many, show
 from placement.plan import Pending
+from placement.snapshot import Job, TaskGroup
 
 RULE = "pending"
+_REASONS = ("never", "not_wanted", "no_room")
 
 
 def judge(case: Case) -> Iterator[Violation]:
@@ -56,17 +60,47 @@ def _right(case: Case, possible: Possible, known: Ints, spec: Ints, earlier: Int
     facts, entries = case.facts, case.plan.pending
     gang = facts.gang[spec[known]]
     wanted = np.array([kind.wanted for kind in facts.gangs], dtype=np.int64)[gang]
-    able = possible.gangs()[gang]
+    never = ~possible.gangs()[gang] & (placed[known] == 0)
     says = [entries[row] for row in known.tolist()]
+    said = np.array([_REASONS.index(entry.reason) for entry in says], dtype=np.int64)
+    jobs, job = np.unique(spec[known], return_inverse=True)
+    due = np.array([_wanted(case, facts.snapshot.jobs[number]) for number in jobs.tolist()], dtype=np.int64)
+    due = np.where(never, 0, due[job.reshape(-1)])
+    counted = (said == 0) & ~never & (placed[known] == 0)
+    if counted.any():
+        proven = {number: not possible.enough(facts.gangs[number]) for number in np.unique(gang[counted]).tolist()}
+        due[counted & np.array([proven.get(number, False) for number in gang.tolist()], dtype=np.bool_)] = 0
     right = np.zeros(len(entries), dtype=np.bool_)
     right[known] = (
         (earlier[known] == known)
         & (placed[known] < wanted)
         & (numbers([entry.placed for entry in says]) == placed[known])
         & (numbers([entry.wanted for entry in says]) == wanted)
-        & (np.array([entry.reason == "no_room" for entry in says], dtype=np.bool_) == (able | (placed[known] > 0)))
+        & (said == due)
     )
     return right
+
+
+def _wanted(case: Case, job: Job) -> int:
+    """Return the reason of a job that could run on nodes without work, as its place among the reasons."""
+    groups = list(_below(job.groups))
+    worth = job.weight if job.value is None else job.value
+    if job.value is None and not any(group.task is not None and group.task.gpus for group in groups):
+        worth = 0
+    changed = {
+        "value": worth != 0,
+        "run_time": job.duration is not None or bool(job.data),
+        "locality": any(group.topology is not None and group.topology.preferred for group in groups),
+    }
+    declared = case.plan.provenance.objectives or case.facts.snapshot.policy.objectives
+    first = next((name for name in declared if changed.get(name, True)), "")
+    return _REASONS.index("no_room" if first in ("value", "tasks") else "not_wanted")
+
+
+def _below(groups: tuple[TaskGroup, ...]) -> Iterator[TaskGroup]:
+    for group in groups:
+        yield group
+        yield from _below(group.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +124,10 @@ class _Words:
         elif earlier != row:
             yield Violation(RULE, path, f"job {name} is listed by pending[{earlier}] already, once is allowed")
         else:
-            yield from self._entry(path, entry, self.case.facts.gang_of(spec), int(self.placed[row]))
+            yield from self._entry(path, entry, spec, int(self.placed[row]))
 
-    def _entry(self, path: str, entry: Pending, gang: Gang, placed: int) -> Iterator[Violation]:
+    def _entry(self, path: str, entry: Pending, spec: int, placed: int) -> Iterator[Violation]:
+        gang = self.case.facts.gang_of(spec)
         if placed == gang.wanted:
             yield Violation(RULE, path, f"job {show(entry.job)} runs with all it wants, so it is not pending")
             return
@@ -100,15 +135,19 @@ class _Words:
             if found != right:
                 what = f"job {show(entry.job)} has {many(right, 'task')} {field}, not {integer(found)}"
                 yield Violation(RULE, f"{path}.{field}", what)
-        if placed:
-            due, why = "no_room", "some of its tasks run"
+        due = _REASONS[_wanted(self.case, self.case.facts.snapshot.jobs[spec])]
+        if due == "not_wanted" and (placed or self.possible.gang(gang)):
+            why = "no objective that its tasks serve comes before those that they do not"
+        elif placed:
+            why = "some of its tasks run"
         elif self.possible.gang(gang):
-            due, why = "no_room", "nodes without work could take every task it needs"
+            why = "nodes without work could take every task it needs"
         else:
             due, why = "never", "no node could take some task it needs, even without other work"
             unzoned = self.possible.unzoned(gang)
             why += f" ({unzoned})" if unzoned else ""
-        if entry.reason != due:
+        proven = due != "never" and entry.reason == "never" and not placed and not self.possible.enough(gang)
+        if entry.reason != due and not proven:
             yield Violation(RULE, f"{path}.reason", f"the reason is {entry.reason}, it must be {due}: {why}")
 
 

@@ -1,4 +1,4 @@
-"""What nodes without any work could take; caps on domains do not matter."""
+"""What nodes without any work could take, task by task, where caps on domains do not matter, and all together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from placement.check.case import Placed
 from placement.check.exact import Bools
 from placement.check.facts import Facts
 from placement.check.kinds import Gang, NodeKind, Shape
+from placement.check.most import Most
 from placement.check.room import Rooms
 from placement.snapshot import TaskGroup
 
@@ -24,6 +25,14 @@ class Possible:
         facts = placed.facts
         self._rooms = Rooms(facts, np.arange(len(facts.kinds), dtype=np.int64))
         self._known: dict[int, bool] = {}
+        self._most = Most(placed, self._zoned)
+
+    def enough(self, gang: Gang) -> bool:
+        """Return whether no count of the tasks that empty domains hold shows that a job can never run."""
+        return self._most.enough(gang)
+
+    def _zoned(self, shape: Shape, kind: NodeKind) -> bool:
+        return zones_hold(self._placed, shape, kind)
 
     def gangs(self) -> Bools:
         """Return whether nodes without work could take tasks enough for a job to run, gang by gang."""

@@ -235,14 +235,21 @@ class Jobs:
         kind = facts.kind[rows.spec[self.row]]
         listed = np.array([zoning is not None for zoning in facts.zonings], dtype=np.bool_)
         known: dict[tuple[int, tuple[int, ...], int], tuple[bool, bool]] = {}
-        for entry in np.flatnonzero(listed[kind]).tolist() if len(listed) else ():
-            row = int(self.row[entry])
-            nics = facts.leaves[int(rows.leaf[row])].group.task
-            key = (int(kind[entry]), tuple(rows.devices(row)), nics.nics if nics is not None else 0)
+        entries = np.flatnonzero(listed[kind]) if len(listed) else np.zeros(0, dtype=np.int64)
+        row = self.row[entries]
+        devices = rows.device.tolist()
+        tasks = [leaf.group.task for leaf in facts.leaves]
+        nics = [0 if task is None else task.nics for task in tasks]
+        begin, end = (np.searchsorted(rows.row, row + after).tolist() for after in (0, 1))
+        columns = (self.unit[entries].tolist(), kind[entries].tolist(), rows.leaf[row].tolist(), begin, end)
+        for unit, number, leaf, first, last in zip(*columns, strict=True):
+            key = (number, tuple(devices[first:last]), nics[leaf])
             if key not in known:
                 known[key] = self._lies(*key)
-            far[self.unit[entry]] |= known[key][0]
-            few[self.unit[entry]] |= known[key][1]
+            if known[key][0]:
+                far[unit] = True
+            if known[key][1]:
+                few[unit] = True
         return far, few
 
     def _lies(self, kind: int, cards: tuple[int, ...], nics: int) -> tuple[bool, bool]:

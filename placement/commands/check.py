@@ -37,8 +37,9 @@ def check(
     refuse_two_standard_inputs(snapshot, plan)
     printed = Output.to(STANDARD)
     cluster = read_snapshot(snapshot)
-    if node is not None:
-        node_of(cluster, node)
+    inside = dict.fromkeys(node or ())
+    for name in inside:
+        node_of(cluster, name)
     judged = load_plan(plan)
     violations = judge(cluster, judged, without or None)
     if format is Format.JSON:
@@ -56,7 +57,7 @@ def check(
             out.print(plain(f"not valid: {counted(len(violations), 'violation')} in {tasks}", "bold"))
         else:
             out.print(plain(f"valid: {tasks}; every rule holds, values are right, bounds consistent", "bold"))
-            if node is not None:
-                out.print(Text(), layout(cluster, judged, node, width=min(80, out.width)), sep="\n")
+            for name in inside:
+                out.print(Text(), layout(cluster, judged, name, width=min(80, out.width)), sep="\n")
     if violations:
         raise typer.Exit(VIOLATED)

@@ -84,7 +84,7 @@ def compare(
     else:
         out = terminal.console()
         out.print(headline(comparison), end="\n\n")
-        out.print(comparison_table(comparison))
+        out.print(comparison_table(comparison, out.width))
         out.print()
         out.print(verdict(comparison))
 

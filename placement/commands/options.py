@@ -36,10 +36,11 @@ OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result here, whole or not at all.")
 ]
 NodeOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Draw this node inside too: its NUMA zones, PCIe switches, cards and NICs, and who has them.",
+        help="Draw this node inside too: its NUMA zones, PCIe switches, cards and NICs, and who has them; "
+        "may be repeated.",
     ),
 ]
 LogOption = Annotated[

@@ -77,8 +77,9 @@ def solve(
         warm()
     cluster = read_snapshot(snapshot)
     used = refuse_unhonoured(cluster, without or ())
-    if node is not None:
-        node_of(used, node)
+    inside = dict.fromkeys(node or ())
+    for name in inside:
+        node_of(used, name)
     with lines.open(), lines.progress("solving") as listener:
         plan = engine.solve(
             cluster,
@@ -100,5 +101,5 @@ def solve(
         screen.print(plan_report(cluster, plan, overfull=overfull(used)))
         if tells(used):
             screen.print(Text(), tree_report(used, plan, width=min(80, screen.width)), sep="\n")
-        if node is not None:
-            screen.print(Text(), layout(used, plan, node, width=min(80, screen.width)), sep="\n")
+        for name in inside:
+            screen.print(Text(), layout(used, plan, name, width=min(80, screen.width)), sep="\n")

@@ -66,9 +66,11 @@ class KindZones:
         inside = [0] * self.count
         for usable, zone in zip(fine, self.zone, strict=True):
             inside[zone] += usable
-        asked = [(Fraction(gpus), [Fraction(cards) for cards in inside])] if gpus else []
-        asked += [(amount, list(have)) for amount, have in zip(demand, self.capacity, strict=True) if amount and have]
-        for size in range(1, self.count + 1):
+        asked: list[tuple[Fraction | int, Sequence[Fraction | int]]] = [(gpus, inside)] if gpus else []
+        asked += [(amount, have) for amount, have in zip(demand, self.capacity, strict=True) if amount and have]
+        if any(all(have[zone] >= amount for amount, have in asked) for zone in range(self.count)):
+            return 1
+        for size in range(2, self.count + 1):
             if any(sum(sorted(have)[-size:]) < amount for amount, have in asked):
                 continue  # not even where each is taken from the zones that have most of it
             for some in combinations(range(self.count), size):

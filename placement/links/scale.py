@@ -13,6 +13,8 @@ taken.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from placement.instance import Assignment, Bools, Instance, Ints
@@ -22,6 +24,10 @@ LANE = 100
 """Score of one NVLink lane."""
 BUS = {"PIX": 50, "PXB": 40, "PHB": 30, "NODE": 20, "SYS": 10}
 """Score of a pair of cards without NVLink between them."""
+
+
+_Look = tuple[tuple[Link, ...], tuple[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], ...], int]
+"""What tables follow from: paths, the cards of each zone and of each switch of it, and the number of cards."""
 
 
 def table(links: tuple[Link, ...], cards: int) -> Ints:
@@ -54,14 +60,18 @@ def same_zone(zones: tuple[NumaZone, ...], cards: int) -> Bools:
 
 def ordered(instance: Instance, nodes: Ints) -> Bools:
     """Return on which of some nodes cards of one kind may be nearer one another than others."""
-    entries = np.array([bool(node.links or len(node.zones) > 1) for node in instance.snapshot.nodes], dtype=np.bool_)
-    return np.asarray(entries[instance.node_spec[nodes]], dtype=np.bool_)
+    return _where(instance, nodes, lambda node: bool(node.links or len(node.zones) > 1))
 
 
 def linked(instance: Instance, nodes: Ints) -> Bools:
     """Return which of some nodes list paths between their cards."""
-    entries = np.array([bool(node.links) for node in instance.snapshot.nodes], dtype=np.bool_)
-    return np.asarray(entries[instance.node_spec[nodes]], dtype=np.bool_)
+    return _where(instance, nodes, lambda node: bool(node.links))
+
+
+def _where(instance: Instance, nodes: Ints, which: Callable[[Node], bool]) -> Bools:
+    entries, place = np.unique(instance.node_spec[nodes], return_inverse=True)
+    chosen = np.array([which(instance.snapshot.nodes[entry]) for entry in entries.tolist()], dtype=np.bool_)
+    return np.asarray(chosen[place.reshape(-1)], dtype=np.bool_)
 
 
 def set_scores(instance: Instance, assignment: Assignment, gpus: list[list[int]]) -> list[int | None]:
@@ -99,7 +109,7 @@ class Tables:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._known: dict[tuple[tuple[Link, ...], tuple[NumaZone, ...], int], tuple[Ints, Bools | None]] = {}
+        self._known: dict[_Look, tuple[Ints, Bools | None]] = {}
         self._of_entry: dict[int, tuple[Ints, Bools | None]] = {}
 
     def of(self, node: int) -> Ints:
@@ -114,7 +124,9 @@ class Tables:
         entry = int(self._instance.node_spec[node])
         if entry not in self._of_entry:
             listed = self._instance.snapshot.nodes[entry]
-            key = (listed.links, listed.zones, len(self._instance.classes[self._instance.node_class[node]].cards))
+            # what else zones have does not matter here, and few nodes differ in this
+            zones = tuple((zone.gpus, tuple(switch.gpus for switch in zone.switches)) for zone in listed.zones)
+            key = (listed.links, zones, len(self._instance.classes[self._instance.node_class[node]].cards))
             if key not in self._known:
                 self._known[key] = _tables(listed, key[2])
             self._of_entry[entry] = self._known[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
@@ -70,28 +70,64 @@ def _rank(plan: Plan) -> list[float]:
     return [phase.value if phase.sense == "max" else -phase.value for phase in plan.phases]
 
 
-def comparison_table(comparison: Comparison) -> Table:
-    """Return the comparison for a terminal of 80 columns; the bound is the last row."""
-    heading = next(iter(phase_names(comparison.plans[0].phases)), "value").replace(", ", ",\n")
-    grid = table("method", heading, "gap, %", "tasks", "idle, %", "frag., %", "whole\nnodes", "time, s")
+def comparison_table(comparison: Comparison, width: int = 80) -> Table:
+    """Return the comparison for a terminal; the bound is the last row.
+
+    Every objective that was asked for has a column. Where the columns do not fit, some of those that were not asked for
+    are left out.
+    """
+    asked = {phase.objective for phase in comparison.plans[0].phases[1:]}
+    columns = _columns(comparison)
+    for _, name in sorted((LEAST.index(name), name) for name in columns if name in LEAST and name not in asked):
+        if _width(columns) <= width:
+            break
+        del columns[name]
+    grid = table("method", *(heading for heading, _, _ in columns.values()))
     grid.columns[0].no_wrap = True
-    for plan in comparison.plans:
-        usage, behind = plan.usage, comparison.gap(plan)
-        grid.add_row(
-            plain(plan.provenance.method),
-            number(plan.value),
-            percent(None if behind is None else 100 * behind),
-            number(usage.tasks_started),
-            percent(usage.unallocated_percent),
-            percent(usage.fragmented_percent),
-            number(usage.whole_nodes),
-            f"{seconds(plan):.1f}",
-        )
+    for row, plan in enumerate(comparison.plans):
+        grid.add_row(plain(plan.provenance.method), *(cells[row] for _, cells, _ in columns.values()))
     grid.add_section()
-    wanted = f"of {number(comparison.plans[0].usage.tasks_wanted)}"
-    idle = percent(comparison.unallocated_bound())
-    grid.add_row("bound", number(comparison.bound), "", wanted, idle, "", "", "")
+    grid.add_row("bound", *(last for _, _, last in columns.values()))
     return grid
+
+
+LEAST = ("whole_nodes", "fragmentation", "idle", "tasks", "seconds", "gap")
+"""Columns that may be left out, those first that are missed least."""
+
+_Column = tuple[str, list[str], str]
+"""Heading, a cell for each plan, and the cell of the bound."""
+
+
+def _columns(comparison: Comparison) -> dict[str, _Column]:
+    """Return the columns beside the methods, by objective or by what they are."""
+    plans = comparison.plans
+    usages = [plan.usage for plan in plans]
+    behind = [comparison.gap(plan) for plan in plans]
+    headings = [name.replace(", ", ",\n") for name in phase_names(plans[0].phases)] or ["value"]
+    gaps = [percent(None if part is None else 100 * part) for part in behind]
+    columns: dict[str, _Column] = {
+        "first": (headings[0], [number(plan.value) for plan in plans], number(comparison.bound)),
+        "gap": ("gap, %", gaps, ""),
+    }
+    for place, phase in list(enumerate(plans[0].phases))[1:]:
+        if phase.objective not in LEAST:
+            cells = [number(plan.phases[place].value) for plan in plans]
+            columns[f"phase {place}"] = (headings[place], cells, "")
+    wanted, idle = f"of {number(usages[0].tasks_wanted)}", percent(comparison.unallocated_bound())
+    fragmented = [percent(usage.fragmented_percent) for usage in usages]
+    columns["tasks"] = ("tasks", [number(usage.tasks_started) for usage in usages], wanted)
+    columns["idle"] = ("idle, %", [percent(usage.unallocated_percent) for usage in usages], idle)
+    columns["fragmentation"] = ("frag., %", fragmented, "")
+    columns["whole_nodes"] = ("whole\nnodes", [number(usage.whole_nodes) for usage in usages], "")
+    columns["seconds"] = ("time, s", [f"{seconds(plan):.1f}" for plan in plans], "")
+    return columns
+
+
+def _width(columns: Mapping[str, _Column]) -> int:
+    """Return how many characters a table of some columns needs beside the longest name of a method."""
+    method = max(map(len, (*HEURISTICS, "configurations")))
+    every = ([*heading.split("\n"), *cells, last] for heading, cells, last in columns.values())
+    return method + sum(2 + max(map(len, texts)) for texts in every)
 
 
 def kind(plan: Plan) -> str:

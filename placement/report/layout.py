@@ -12,14 +12,22 @@ from rich.text import Text
 from placement import units
 from placement.errors import UsageError
 from placement.plan import Place, Plan
-from placement.report.occupancy import Card, Row, names, occupancy
+from placement.report.occupancy import Card, Row, occupancy
 from placement.report.picture import GAP, HEIGHT, LEFT, LINE, WIDTH, Palette, box, card_cell, card_shapes, label, legend
-from placement.report.terminal import number, plain, printable, table
+from placement.report.terminal import number, plain, table
 from placement.snapshot import Node, Snapshot
+from placement.snapshot.fields import Names
+from placement.snapshot.report import show, suggestion
 from placement.units import Quantity
 
 ROWS = 20
 """New tasks that are listed before the rest is counted."""
+SWITCH = 16
+"""Columns that names of switches may take."""
+CARD = 19
+"""Columns that a card takes."""
+NIC = 12
+"""Columns of a NIC's name that are kept, however long its holder's is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +76,19 @@ def node_of(snapshot: Snapshot, name: str) -> Node:
     UsageError
         If the snapshot has no node of that name.
     """
-    for node in snapshot.nodes:
-        if name in names(node.name, node.count):
-            return node
-    raise UsageError.one(f"no node is named {printable(name)}", "name one of the snapshot's nodes", path="--node")
+    nodes = snapshot.nodes
+    if not isinstance(name, str):
+        raise UsageError.one(f"is {show(name)}", "give the name of a node", path="node")
+    known = Names("node", [node.name for node in nodes], [node.count for node in nodes])
+    entry = known.find(name)
+    if entry is not None:
+        return nodes[entry]
+    what = f"no node is named {show(name)}" if name else "the name is empty"
+    kind = known.first.get(name)
+    if kind is not None:
+        copies = f"{name}-0", f"{name}-{nodes[kind].count - 1}"
+        raise UsageError.one(what, f"its copies are {show(copies[0])} to {show(copies[1])}", path="node")
+    raise UsageError.one(what, suggestion(name, known.known) if nodes else "the snapshot has no nodes", path="node")
 
 
 def inside(snapshot: Snapshot, plan: Plan | None, name: str) -> Inside:
@@ -129,7 +146,7 @@ def layout(snapshot: Snapshot, plan: Plan | None, node: str, *, width: int = 80)
     node : str
         Name of a node, after expansion of ``count``.
     width : int
-        Characters that the legend may take.
+        Columns that lines may take; names are cut to fit, cards and holders are not.
 
     Raises
     ------
@@ -140,14 +157,15 @@ def layout(snapshot: Snapshot, plan: Plan | None, node: str, *, width: int = 80)
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append_text(plain(node, "bold")).append("\n")
     switches = [part.name for _, parts in found.zones for part in parts]
-    margin = max(map(len, switches), default=0)
+    margin = min(SWITCH, max((plain(switch).cell_len for switch in switches), default=0))
     for name, parts in found.zones:
         if name:
             text.append(f"{name}\n")
         for part in parts:
             for line in range(max(len(part.cards), len(part.nics))):
-                text.append_text(plain(f"  {(part.name if not line else ''):{margin}}  ", "dim"))
-                text.append_text(_line(part, line, found.palette)).append("\n")
+                switch = _cut(plain(part.name if not line else "", "dim"), margin, pad=True)
+                text.append("  ").append_text(switch).append("  ")
+                text.append_text(_line(part, line, found.palette, width - margin - 4)).append("\n")
     drawn = {item.job for _, parts in found.zones for part in parts for _, card in part.cards for item in card.parts}
     text.append_text(_legend(found, drawn, width))
     parts_: list[RenderableType] = [text]
@@ -158,22 +176,30 @@ def layout(snapshot: Snapshot, plan: Plan | None, node: str, *, width: int = 80)
     return Group(*parts_)
 
 
-def _line(part: Part, line: int, palette: Palette) -> Text:
-    """Return a card and a NIC beside it."""
+def _line(part: Part, line: int, palette: Palette, width: int) -> Text:
+    """Return a card and a NIC beside it, in so many columns."""
     text = Text()
     if line < len(part.cards):
         device, card = part.cards[line]
         text.append(f"gpu {device:<2} ").append("|", "dim").append_text(card_cell(card, palette)).append("|  ", "dim")
     else:
-        text.append(" " * 19)
+        text.append(" " * CARD)
     if line < len(part.nics):
         nic, job = part.nics[line]
-        text.append_text(plain(f"{nic} "))
+        name, room = plain(nic), width - text.cell_len - 1
         if job in {*palette}:
             background, ink = palette.colours(job)
-            text.append(f" {palette.letter(job)} ", f"{ink} on {background}")
+            holder = Text(f" {palette.letter(job)} ", f"{ink} on {background}")
         else:
-            text.append_text(plain(f" {job or '.'} ", "" if job else "dim"))
+            # the name of a job without a letter is all that tells who holds the NIC, so the NIC's is cut first
+            holder = _cut(plain(f" {job or '.'}", "" if job else "dim"), room - min(NIC, name.cell_len))
+        text.append_text(_cut(name, room - holder.cell_len)).append(" ").append_text(holder)
+    return text
+
+
+def _cut(text: Text, width: int, *, pad: bool = False) -> Text:
+    """Return text in so many columns at most, an ellipsis for what is cut off; wide characters count two."""
+    text.truncate(max(0, width), overflow="ellipsis", pad=pad)
     return text
 
 
@@ -184,11 +210,11 @@ def _legend(found: Inside, drawn: set[str], width: int) -> Text:
     holders = {job for _, parts in found.zones for part in parts for _, job in part.nics}
     text, used = Text(), 0
     for item in legend(found.palette, unhealthy, drawn | holders):
-        if used and used + len(item) > width:
+        if used and used + item.cell_len > width:
             text.append("\n")
             used = 0
         text.append_text(item)
-        used += len(item)
+        used += item.cell_len
     return text
 
 

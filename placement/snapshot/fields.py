@@ -18,6 +18,8 @@ MOST_ZONES = 8
 """NUMA zones of one node: every set of them is looked at, and two sockets of four zones each are what is built."""
 MOST_CPUS = 2**16
 """CPUs are numbered below this."""
+MOST_NAME = 1000
+"""Characters of a name."""
 MOST_LEVELS = 16
 """Levels of domains that a snapshot names."""
 MOST_WORTH = 10**12
@@ -113,6 +115,10 @@ def wrong_name(text: str) -> str | None:
     """Return what is wrong with a name, or None."""
     if not text:
         return "the name is empty"
+    if len(text) > MOST_NAME:
+        return f"the name {show(text, 20)} has {len(text):,} characters, expected at most {MOST_NAME:,}"
+    if text.isspace() and text.isprintable():
+        return "the name holds nothing but blanks"
     return None if text.isprintable() else f"the name {show(text)} has a character that cannot be printed"
 
 
@@ -191,7 +197,11 @@ class Names:
     def judge(self, report: Report) -> None:
         """Report names that are empty, unreadable, or taken."""
         different = set(self.entries)
-        readable = "" not in different and "".join(self.entries).isprintable()
+        readable = (
+            all(map(str.strip, different))
+            and len(max(different, key=len, default="")) <= MOST_NAME
+            and "".join(self.entries).isprintable()
+        )
         if readable and len(different) == len(self.entries) and not self.counted:
             return
         unreadable = set() if readable else {text for text in different if wrong_name(text) is not None}

@@ -112,6 +112,17 @@ def excerpt(text: str, most: int = 40) -> str:
     return f"`{''.join(c if c.isprintable() else ' ' for c in cut)}`"
 
 
+def many(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> many(1, "card"), many(2, "card")
+    ('1 card', '2 cards')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def names(known: Iterable[object], most: int = 20) -> str:
     """Return names as a list for a sentence, cut when there are many."""
     known = list(known)

@@ -215,7 +215,7 @@ def _scan(text: str) -> list[tuple[str, Any]]:
         return None
 
     def constant(name: str) -> _Mark:
-        mark = _Mark((), f"found {name}, expected a finite number", "write a number, or leave the field out")
+        mark = _Mark((), f"found {name}, expected a finite number", "correct the number")
         first.append(mark)
         return first[0]
 
@@ -319,4 +319,27 @@ def _decode(text: str, record: type[Record]) -> Record:
     except (msgspec.DecodeError, UnicodeError):
         # the text is JSON, so what is left is text that is no Unicode: half of a surrogate pair
         what = "a text holds half of a surrogate pair (an escape from \\ud800 to \\udfff)"
-        raise Refused("", what, "write the character itself") from None
+        raise Refused(path_of(_half(text)), what, "write the character itself") from None
+
+
+def _half(text: str) -> tuple[str | int, ...]:
+    """Return the way to the first text that is no Unicode; empty if there is none."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), json.loads(text))]
+    while waiting:
+        way, value = waiting.pop()
+        if isinstance(value, str) and not _unicode(value):
+            return way
+        inside: list[tuple[str | int, Any]] = []
+        if isinstance(value, dict):
+            for key in value:
+                if not _unicode(key):
+                    return (*way, key)
+            inside = list(value.items())
+        elif isinstance(value, list):
+            inside = list(enumerate(value))
+        waiting += [((*way, step), part) for step, part in reversed(inside)]
+    return ()
+
+
+def _unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

@@ -31,7 +31,7 @@ def explain(text: str, message: str, record: type) -> tuple[str, str, str]:
     if not what:
         what, where = message, "$`"
     try:
-        parts, raw, hint = _follow(text, where.removeprefix("key` in `").removeprefix("$").rstrip("`"), record)
+        parts, raw, hint, absent = _follow(text, where.removeprefix("key` in `").removeprefix("$").rstrip("`"), record)
     except (LookupError, StopIteration, msgspec.MsgspecError):
         # a field name that looks like the end of the message: say what msgspec said
         return "", message, "correct it there"
@@ -44,30 +44,37 @@ def explain(text: str, message: str, record: type) -> tuple[str, str, str]:
     found = _found(raw)
     if "out of range" in what:
         return path_of(parts), f"found {found}, which is too large", f"expected {expected(hint)}"
-    return path_of(parts), f"found {found}, expected {expected(hint)}", _remedy(raw, hint)
+    return path_of(parts), f"found {found}, expected {expected(hint)}", _remedy(raw, hint, absent)
 
 
-def _follow(text: str, where: str, record: type) -> tuple[list[str | int], bytes, Any]:
-    """Walk msgspec's path; return it with the keys that msgspec leaves out, the JSON there, and the type expected."""
+def _follow(text: str, where: str, record: type) -> tuple[list[str | int], bytes, Any, str]:
+    """Walk msgspec's path; return it with the keys that msgspec leaves out, the JSON there, and the type expected.
+
+    Last is what to do where there is nothing to say: a field may have a default or not, an item of a list has none.
+    """
     parts: list[str | int] = []
     raw = msgspec.Raw(text)
     hint: Any = record
+    absent = ""
     for name, index in _STEP.findall(where):
         if name:
+            absent = "leave the field out for its default" if _optional(hint, _head(raw), name) else ""
             hint = _field_hint(hint, _head(raw), name)
             parts.append(name)
             raw = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[name]
         elif index == "...":
+            absent = "leave the key out"
             hint = _item_hint(hint, 0)
             entries = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
             key = next(key for key, value in entries.items() if not _fits(value, hint))
             parts.append(key)
             raw = entries[key]
         else:
+            absent = "take it out of the list" if _any_length(hint) else ""
             hint = _item_hint(hint, int(index))
             parts.append(int(index))
             raw = msgspec.json.decode(raw, type=list[msgspec.Raw])[int(index)]
-    return parts, _head(raw), hint
+    return parts, _head(raw), hint, absent
 
 
 def _head(raw: msgspec.Raw) -> bytes:
@@ -137,11 +144,25 @@ def _field_hint(hint: Any, raw: bytes, name: str) -> Any:
     return Any
 
 
+def _optional(hint: Any, raw: bytes, name: str) -> bool:
+    """Return whether a field of a record has a default."""
+    return any(
+        info.name == name and not info.required for r in _records(hint, raw) for info in msgspec.structs.fields(r)
+    )
+
+
+def _any_length(hint: Any) -> bool:
+    """Return whether a type is a list of as many items as one likes."""
+    return any(typing.get_origin(option) is list or typing.get_args(option)[1:] == (...,) for option in options(hint))
+
+
 def _item_hint(hint: Any, index: int) -> Any:
     for option in options(hint):
         args = typing.get_args(option)
         if typing.get_origin(option) is dict:
             return args[1]
+        if typing.get_origin(option) is list:
+            return args[0]
         if typing.get_origin(option) is tuple:
             return args[0] if args[-1] is Ellipsis else args[min(index, len(args) - 1)]
     return Any
@@ -154,8 +175,10 @@ def expected(hint: Any) -> str:
     --------
     >>> expected(int | None), expected(Literal["a", "b"])
     ('a whole number', 'one of "a", "b"')
+    >>> expected(list[list[int]]), expected(tuple[str, ...])
+    ('a list of lists of whole numbers', 'a list of texts')
     """
-    parts = [option for option in options(hint) if option is not type(None)]
+    parts = [option for option in options(hint) if option not in (type(None), msgspec.UnsetType)]
     if {int, float, str} <= set(parts):
         return 'a quantity, such as 0.5 or "80Gi"'
     return " or ".join(dict.fromkeys(_in_words(part) for part in parts))
@@ -171,11 +194,20 @@ def _in_words(part: Any) -> str:
         return show(args[0]) if len(args) == 1 else f"one of {', '.join(show(arg) for arg in args)}"
     if origin is tuple and args[-1] is not Ellipsis:
         return f"a list of {len(args)}: {' and '.join(expected(arg) for arg in args)}"
-    if origin is tuple:
-        return "a list"
+    if origin in (tuple, list):
+        return f"a list of {_plural(args[0])}"
     if origin is dict or (isinstance(part, type) and issubclass(part, msgspec.Struct)):
         return "an object"
     return "a value"
+
+
+def _plural(hint: Any) -> str:
+    """Return what the items of a list are, in words."""
+    words = expected(hint)
+    if words.startswith("a quantity"):
+        return words.replace("a quantity", "quantities")
+    known = {"text": "texts", "an object": "objects", "a whole number": "whole numbers", "a number": "numbers"}
+    return known.get(words) or words.replace("a list of", "lists of", 1)
 
 
 # --- messages ------------------------------------------------------------------------------------------------
@@ -204,7 +236,7 @@ def _found(raw: bytes) -> str:
     return "null" if value is None else raw.decode() if len(raw) <= 40 else show(value, 40)
 
 
-def _remedy(raw: bytes, hint: Any) -> str:
+def _remedy(raw: bytes, hint: Any, absent: str) -> str:
     parts = options(hint)
     first = raw.lstrip()[:1]
     choices = [choice for part in parts if typing.get_origin(part) is Literal for choice in typing.get_args(part)]
@@ -212,13 +244,15 @@ def _remedy(raw: bytes, hint: Any) -> str:
         similar = nearest(msgspec.json.decode(raw, type=str), [str(choice) for choice in choices])
         return f"did you mean {show(similar)}?" if similar else "write one of these"
     if first == b"n":
-        return "leave the field out for its default"
+        return absent or f"write {expected(hint)}"
     if first == b'"' and (int in parts or float in parts):
         return "write it without quotes"
-    if first not in b"[{" and any(typing.get_origin(part) is tuple for part in parts):
-        return "put it in a list"
+    if first not in b"[{" and any(typing.get_origin(part) in (tuple, list) for part in parts):
+        return "put it in a list" if _fits(msgspec.Raw(raw), _item_hint(hint, 0)) else "write a list"
     if int in parts and float not in parts and re.fullmatch(rb"-?[0-9.eE+-]+", raw.strip() or b"x"):
         return "write it without a fraction or exponent"
+    if str in parts and int in parts and first in b"tf":
+        return "write the amount"
     if str in parts and first in b"-0123456789tf":
         return "write it in quotes"
     return "correct the value"

@@ -24,7 +24,7 @@ from placement.snapshot.fields import (
     wrong_name,
 )
 from placement.snapshot.report import Found, Memo, Report, show, step
-from placement.snapshot.validate_zones import judge_zones, no_card
+from placement.snapshot.validate_zones import cards_of, judge_zones, no_card, outside
 
 RESERVED_LEVELS = ("node", "cluster")
 """Levels that every snapshot has, below and above those it names."""
@@ -79,8 +79,8 @@ def _kind(common: tuple[Any, ...]) -> tuple[Found, ...]:
         *version(".cuda", cuda),
         *number(".failure_rate", failure_rate, 0),
         *_gpus(gpus),
-        *judge_zones(zones, cpu, memory, sum(gpu.count for gpu in gpus)),
-        *_links(links, sum(gpu.count for gpu in gpus)),
+        *judge_zones(zones, cpu, memory, cards_of(gpus)),
+        *_links(links, cards_of(gpus)),
     )
 
 
@@ -108,12 +108,12 @@ def _gpus(gpus: tuple[Gpu, ...]) -> Iterator[Found]:
         yield ".gpus", f"{total} cards in one node, expected at most {MOST_CARDS}", "split the node"
 
 
-def _links(links: tuple[Link, ...], cards: int) -> Iterator[Found]:
+def _links(links: tuple[Link, ...], cards: int | None) -> Iterator[Found]:
     pairs: dict[tuple[int, int], int] = {}
     for index, link in enumerate(links):
         end = f".links[{index}]"
         for key, device in (("a", link.a), ("b", link.b)):
-            if not 0 <= device < cards:
+            if outside(device, cards):
                 yield f"{end}.{key}", no_card(device, cards), "correct the index"
         if link.a == link.b:
             yield end, f"card {show(link.a)} is linked to itself", "remove the link"

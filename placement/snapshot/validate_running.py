@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from placement.snapshot.cluster import Node
-from placement.snapshot.fields import Names, distinct, number, whole
-from placement.snapshot.report import Found, Report, show, suggestion
+from placement.snapshot.fields import Names, distinct, number, whole, wrong_name
+from placement.snapshot.report import Found, Report, many, show, suggestion
 from placement.snapshot.validate_jobs import MOST_DEPTH
+from placement.snapshot.validate_zones import cards_of, no_card, outside
 from placement.snapshot.workload import Job, Running, RunningTask, Task, TaskGroup
 
 # what few running jobs and tasks have is looked at one by one where it is there at all
@@ -30,11 +31,11 @@ Leaves = Mapping[str, tuple[Task, int]]
 
 @dataclass(frozen=True, slots=True)
 class _Devices:
-    """What a node has that a task can hold."""
+    """What a node has that a task can hold; None for what is wrong itself, which is all there is to say of it."""
 
-    cards: int
-    zones: frozenset[int]
-    nics: frozenset[str]
+    cards: int | None
+    zones: frozenset[int] | None
+    nics: frozenset[str] | None
 
 
 class RunningRules:
@@ -147,10 +148,11 @@ def _leaves(
 
 
 def _devices_of(node: Node) -> _Devices:
+    nics = frozenset(nic.name for zone in node.zones for nic in zone.nics)
     return _Devices(
-        cards=sum(gpu.count for gpu in node.gpus),
-        zones=frozenset(zone.id for zone in node.zones),
-        nics=frozenset(nic.name for zone in node.zones for nic in zone.nics),
+        cards=cards_of(node.gpus),
+        zones=None if any(any(whole("", zone.id)) for zone in node.zones) else frozenset(z.id for z in node.zones),
+        nics=None if any(map(wrong_name, nics)) else nics,
     )
 
 
@@ -162,7 +164,14 @@ def _holds_just_cards(place: RunningTask, devices: _Devices, task: Task | None) 
         and len(gpus) == task.gpus
         and not task.mig_profile
         and _DEVICES(place) == _NO_DEVICES
-        and (not gpus or (min(gpus) >= 0 and max(gpus) < devices.cards and len(set(gpus)) == len(gpus)))
+        and (
+            not gpus
+            or (
+                not outside(min(gpus), devices.cards)
+                and not outside(max(gpus), devices.cards)
+                and len(set(gpus)) == len(gpus)
+            )
+        )
     )
 
 
@@ -170,27 +179,26 @@ def _held(place: RunningTask, devices: _Devices, task: Task | None) -> Iterator[
     """Yield what is wrong with the devices that a task holds."""
     gpus = place.gpus
     if task is not None and len(gpus) != task.gpus:
-        what = f"the task holds {len(gpus)} cards, but asks for {show(task.gpus)}"
+        what = f"the task holds {many(len(gpus), 'card')}, but asks for {show(task.gpus)}"
         yield ".gpus", what, "list the indices of exactly these cards"
     for number_, card in enumerate(gpus):
-        if not 0 <= card < devices.cards:
-            has = f"cards 0 to {devices.cards - 1}" if devices.cards else "no cards"
-            yield (
-                f".gpus[{number_}]",
-                f"there is no card {show(card)}: {show(place.node)} has {has}",
-                "correct the index",
-            )
+        if outside(card, devices.cards):
+            yield f".gpus[{number_}]", no_card(card, devices.cards, show(place.node)), "correct the index"
     if len(set(gpus)) != len(gpus):
         yield from distinct(".gpus", gpus, "card")
-    if place.zone is not None and place.zone not in devices.zones:
+    if place.zone is not None and devices.zones is not None and place.zone not in devices.zones:
         yield ".zone", f"{show(place.node)} has no NUMA zone {show(place.zone)}", "list it in the node's `zones`"
     for number_, nic in enumerate(place.nics):
-        if nic not in devices.nics:
+        if devices.nics is not None and nic not in devices.nics:
             remedy = suggestion(nic, sorted(devices.nics)) if devices.nics else "list it in the node's `zones`"
             yield f".nics[{number_}]", f"{show(place.node)} has no NIC {show(nic)}", remedy
     yield from distinct(".nics", place.nics, "NIC")
     if task is not None and place.nics and len(place.nics) != task.nics:
-        yield ".nics", f"the task holds {len(place.nics)} NICs, but asks for {show(task.nics)}", "correct the list"
+        yield (
+            ".nics",
+            f"the task holds {many(len(place.nics), 'NIC')}, but asks for {show(task.nics)}",
+            "correct the list",
+        )
     if task is not None and task.mig_profile and len(place.mig_starts) != len(gpus):
         what = f"{len(place.mig_starts)} slots for instances on {len(gpus)} cards"
         yield ".mig_starts", what, "give the first slot of the instance on each card"

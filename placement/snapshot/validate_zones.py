@@ -12,8 +12,17 @@ from decimal import Decimal
 from fractions import Fraction
 
 from placement import units
-from placement.snapshot.cluster import NumaZone
-from placement.snapshot.fields import MOST_CPUS, MOST_ZONES, distinct, name, quantity, whole
+from placement.snapshot.cluster import Gpu, NumaZone
+from placement.snapshot.fields import (
+    MOST_CARDS,
+    MOST_CPUS,
+    MOST_ZONES,
+    distinct,
+    name,
+    quantity,
+    whole,
+    wrong_name,
+)
 from placement.snapshot.report import Found, names, show
 from placement.units import Quantity
 
@@ -24,9 +33,12 @@ Range = tuple[int, int, int]
 
 
 def judge_zones(
-    zones: tuple[NumaZone, ...], cpu: Quantity | None, memory: Quantity | None, cards: int
+    zones: tuple[NumaZone, ...], cpu: Quantity | None, memory: Quantity | None, cards: int | None
 ) -> Iterator[Found]:
-    """Yield what is wrong with the zones of a node that has so much CPU and memory, and so many cards."""
+    """Yield what is wrong with the zones of a node that has so much CPU and memory, and so many cards.
+
+    None stands for a number of cards that is wrong itself, which is all there is to say of it.
+    """
     if not zones:
         return
     if len(zones) > MOST_ZONES:
@@ -44,7 +56,7 @@ def judge_zones(
     yield from _nics(zones)
     switches: dict[str, int] = {}
     for index, zone in enumerate(zones):
-        yield from _switches(index, zone, switches)
+        yield from _switches(index, zone, switches, cards)
 
 
 def _cpus(zones: tuple[NumaZone, ...]) -> Iterator[Found]:
@@ -108,28 +120,43 @@ def _plain(amount: Fraction) -> str:
     return f"{Decimal(amount.numerator) / Decimal(amount.denominator)}"
 
 
-def _cards(zones: tuple[NumaZone, ...], cards: int) -> Iterator[Found]:
+def _cards(zones: tuple[NumaZone, ...], cards: int | None) -> Iterator[Found]:
     """Yield cards that are in no zone or in two, or are not there."""
     owner: dict[int, int] = {}
     for index, zone in enumerate(zones):
         end = f".zones[{index}].gpus"
         for number, card in enumerate(zone.gpus):
-            if not 0 <= card < cards:
+            if outside(card, cards):
                 remedy = "cards are counted from 0 through the entries of `gpus`"
                 yield f"{end}[{number}]", no_card(card, cards), remedy
             elif owner.setdefault(card, index) != index:
                 yield f"{end}[{number}]", f"card {card} is in zones[{owner[card]}] already", "keep it in one zone"
         yield from distinct(end, zone.gpus, "card")
+    if cards is None or any(outside(card, cards) for zone in zones for card in zone.gpus):
+        return  # that has been said, and what is left may be what was meant
     left = [card for card in range(cards) if card not in owner]
     if left:
         what = f"card {left[0]} is in no zone" if len(left) == 1 else f"cards {names(left)} are in no zone"
         yield ".zones", what, "list every card of the node in the `gpus` of one zone"
 
 
-def no_card(card: int, cards: int) -> str:
+def cards_of(gpus: tuple[Gpu, ...]) -> int | None:
+    """Return how many cards a node has; None where their number is wrong, however large it is."""
+    total = sum(gpu.count for gpu in gpus)
+    return total if total <= MOST_CARDS and all(gpu.count >= 1 for gpu in gpus) else None
+
+
+def outside(card: int, cards: int | None) -> bool:
+    """Return whether a node with so many cards cannot have this one."""
+    return card < 0 or (cards is not None and card >= cards)
+
+
+def no_card(card: int, cards: int | None, node: str = "the node") -> str:
     """Return that a node has no such card."""
+    if cards is None:
+        return f"there is no card {show(card)}: cards are counted from 0"
     has = f"has cards 0 to {cards - 1}" if cards > 1 else "has card 0 alone" if cards == 1 else "has no cards"
-    return f"there is no card {show(card)}: the node {has}"
+    return f"there is no card {show(card)}: {node} {has}"
 
 
 def _nics(zones: tuple[NumaZone, ...]) -> Iterator[Found]:
@@ -139,18 +166,22 @@ def _nics(zones: tuple[NumaZone, ...]) -> Iterator[Found]:
         end = f".zones[{index}].nics"
         for number, nic in enumerate(zone.nics):
             yield from name(f"{end}[{number}].name", nic.name)
+            if nic.rail:
+                yield from name(f"{end}[{number}].rail", nic.rail)
             if owner.setdefault(nic.name, index) != index:
                 what = f"{show(nic.name)} is in zones[{owner[nic.name]}] already"
                 yield f"{end}[{number}].name", what, "keep it in one zone"
         yield from distinct(end, [nic.name for nic in zone.nics], "NIC")
 
 
-def _switches(index: int, zone: NumaZone, before: dict[str, int]) -> Iterator[Found]:
+def _switches(index: int, zone: NumaZone, before: dict[str, int], cards: int | None) -> Iterator[Found]:
     """Yield switches with the names of others, and what is below them and not in their zone, or below two."""
     below: set[int | str] = set()
-    of_zone: list[tuple[str, str, Collection[int | str]]] = [
-        ("card", "gpus", frozenset(zone.gpus)),
-        ("NIC", "nics", frozenset(nic.name for nic in zone.nics)),
+    # where the list of the zone is wrong itself, that has been said
+    misread = any(outside(card, cards) for card in zone.gpus), any(wrong_name(nic.name) for nic in zone.nics)
+    of_zone: list[tuple[str, str, Collection[int | str], bool]] = [
+        ("card", "gpus", frozenset(zone.gpus), misread[0]),
+        ("NIC", "nics", frozenset(nic.name for nic in zone.nics), misread[1]),
     ]
     for number, switch in enumerate(zone.switches):
         where = f".zones[{index}].switches[{number}]"
@@ -159,9 +190,9 @@ def _switches(index: int, zone: NumaZone, before: dict[str, int]) -> Iterator[Fo
             what = f"zones[{before[switch.name]}] has a switch {show(switch.name)} already"
             yield f"{where}.name", what, "give each switch of the node its own name"
         before.setdefault(switch.name, index)
-        for kind, key, known in of_zone:
+        for kind, key, known, unsure in of_zone:
             for position, device in enumerate(getattr(switch, key)):
-                if device not in known:
+                if device not in known and not unsure:
                     what = f"{kind} {show(device)} is not in this zone"
                     yield f"{where}.{key}[{position}]", what, "list it there too"
                 elif device in below:
