@@ -62,7 +62,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "nodes.zones.memory": "numa",
         "nodes.zones.gpus": "numa",
         "nodes.zones.nics.name": "nics",
-        "nodes.zones.nics.rail": "text",
+        "nodes.zones.nics.rail": "nics",
         "nodes.zones.switches.name": "identity",
         "nodes.zones.switches.gpus": "nics",
         "nodes.zones.switches.nics": "nics",

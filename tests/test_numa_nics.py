@@ -141,6 +141,21 @@ def test_no_exchange_brings_more_nics_near(source: random.Random) -> None:
             assert not any(near(nic, task) for task in far)
 
 
+def test_tasks_of_a_gang_come_to_the_same_rails_on_nodes_that_list_them_in_another_order() -> None:
+    # Two NICs beside the one card of each node: of the first x is on rail r2 and y on r1, of the second the other way.
+    nodes = tuple(
+        Node(
+            name=name,
+            gpus=(Gpu(model="A"),),
+            zones=(NumaZone(id=0, gpus=(0,), nics=tuple(Nic(name=nic, rail=rail) for nic, rail in rails)),),
+        )
+        for name, rails in (("a", (("x", "r2"), ("y", "r1"))), ("b", (("x", "r1"), ("y", "r2"))))
+    )
+    plan = pl.solve(Snapshot(nodes=nodes, jobs=(job("j", count=2, gpus=1, nics=1),)), solver="best-fit")
+    assert isinstance(plan.tasks.nics, list)
+    assert dict(zip(plan.tasks.node, plan.tasks.nics, strict=True)) == {"a": ["y"], "b": ["x"]}
+
+
 def test_without_cards_all_from_one_zone() -> None:
     zones = tuple(msgspec.structs.replace(zone, cpu=cpu) for zone, cpu in zip(ZONES, (4, 8), strict=True))
     node = Node(name="n", cpu=12, gpus=(Gpu(model="A", count=4),), zones=zones)

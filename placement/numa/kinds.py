@@ -24,6 +24,8 @@ class Kind:
         The zone of each card, and what each zone has of `RESOURCES`.
     nics : tuple of (str, int, int)
         Name, zone and PCIe switch of each NIC in the order of the file; switch -1 where it is below none.
+    rails : tuple of str
+        Rail of each NIC.
     switch : dict of int to int
         PCIe switch of each card that is below one; switches are numbered in the order of the file.
     cpus : tuple of str
@@ -33,6 +35,7 @@ class Kind:
     ids: tuple[int, ...]
     counted: KindZones
     nics: tuple[tuple[str, int, int], ...]
+    rails: tuple[str, ...]
     switch: dict[int, int]
     cpus: tuple[str, ...]
 
@@ -59,6 +62,7 @@ class Kind:
                 for number, zone in enumerate(node.zones)
                 for nic in zone.nics
             ),
+            rails=tuple(nic.rail for zone in node.zones for nic in zone.nics),
             switch={card: number for number, switch in enumerate(switches) for card in switch.gpus},
             cpus=tuple(zone.cpus for zone in node.zones),
         )

@@ -2,9 +2,10 @@
 
 Zones are given out in three rounds, always as far as all others still find room (`room.py`), and in each round those
 that can be in the fewest zones come first. In the first round tasks get NICs below the PCIe switches of their cards,
-the switch next from which they have fewest for their cards there. In the second they get what the zones of their cards
-have, that with most of the cards first. In the third they get the rest: from a zone that has all of it, or of most
-resources all, and of those the one with least left, or else from the one that has the largest part.
+the switch next from which they have fewest for their cards there; of equal NICs the one of the first rail by name. In
+the second they get what the zones of their cards have, that with most of the cards first. In the third they get the
+rest: from a zone that has all of it, or of most resources all, and of those the one with least left, or else from the
+one that has the largest part.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ class Shared:
         ]
         self.left = [[0 if zones is None else one.amounts[r] for r, zones in enumerate(capacity)] for one in wanted]
         self.given = [Given() for _ in wanted]
-        self.free = [number for number, (name, _, _) in enumerate(kind.nics) if name not in held]
+        free = [number for number, (name, _, _) in enumerate(kind.nics) if name not in held]
+        # tasks of a gang on different nodes come to the same rails, in whatever order these list them
+        self.free = sorted(free, key=lambda number: (kind.rails[number], number))
 
     def result(self) -> list[Given]:
         """Return what each task gets."""

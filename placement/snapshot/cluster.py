@@ -76,7 +76,8 @@ class Nic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     name : str
         Unique in the node.
     rail : str
-        Name of the rail it is cabled to; nothing reads it yet.
+        Name of the rail it is cabled to. Of NICs that are as near to a task's cards it gets those of the first rails by
+        name, so that tasks on different nodes come to the same ones.
     """
 
     name: str
