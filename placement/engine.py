@@ -15,7 +15,7 @@ from placement.area import area_bounds
 from placement.check import check, usage
 from placement.compile import compile as compile_snapshot
 from placement.errors import SolverError, UsageError
-from placement.evaluate import demand
+from placement.evaluate import demand, wished_for
 from placement.exact import METHODS, worker
 from placement.exact.worker import Exact
 from placement.heuristics import HEURISTICS, PORTFOLIO
@@ -23,7 +23,6 @@ from placement.honoured import refuse_unhonoured
 from placement.instance import Instance
 from placement.plan import Baseline, Plan, Provenance
 from placement.planning import name_tasks, plan_of
-from placement.preferred import wishes
 from placement.run import Listener, Run
 from placement.snapshot import Policy, Snapshot
 from placement.snapshot.read import digest, verified
@@ -123,7 +122,7 @@ def solve(
     compiling = time.monotonic()
     instance = compile_snapshot(used)
     if objectives is None and chosen == Policy().objectives:
-        added = {"locality": bool(wishes(instance)), "run_time": instance.timed}
+        added = wished_for(instance)
         chosen = (*chosen, *(name for name, counts in added.items() if counts))
     reserve = _reserve(instance, chosen, time_limit, time.monotonic() - compiling, time.monotonic() - began)
     run = Run(instance, chosen, Limits(deadline - reserve, gap), seed, report, began)

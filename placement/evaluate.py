@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from placement.instance import Assignment, Instance, Ints
-from placement.preferred import locality
+from placement.preferred import locality, wishes
 from placement.run_time import run_time
 from placement.state import State
 
@@ -25,6 +25,11 @@ SENSE: dict[str, int] = {
     "nodes": -1,
 }
 """+1 where more is better, -1 where less is."""
+
+
+def wished_for(instance: Instance) -> dict[str, bool]:
+    """Return for each objective that is 0 unless some pending job asks for it whether one does."""
+    return {"locality": bool(wishes(instance)), "run_time": instance.timed}
 
 
 @dataclass(frozen=True, slots=True)

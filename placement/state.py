@@ -85,7 +85,7 @@ class State:
         ]
         self._covering: dict[int, Ints] = {}
 
-    def _sets_over(self, bits: int) -> Ints:
+    def sets_over(self, bits: int) -> Ints:
         """Return the rows of the sets that hold all of some zones."""
         if bits not in self._covering:
             rows = [row for row, one in enumerate(self.instance.zone_sets) if not bits & ~one]
@@ -143,7 +143,7 @@ class State:
             for bits in self._choices[size]:
                 rows = np.flatnonzero(among & (needed == size) & (bits >> counts == 0))
                 inside = (bits >> self.zone[nodes[rows]] & 1 == 1) & usable[rows]
-                slack = self.slack[np.ix_(nodes[rows], self._sets_over(bits))]
+                slack = self.slack[np.ix_(nodes[rows], self.sets_over(bits))]
                 holds = (inside.sum(axis=1) >= gpus) & (slack >= self.demand[shape]).all(axis=(1, 2))
                 yield rows[holds], inside[holds]
 
@@ -232,7 +232,7 @@ class State:
         spot: tuple[int, ...] | None = None
         for bits in self._choices[size]:
             some = [card for card in cards if bits >> of_card[card[3]] & 1]
-            slack = self.slack[node, self._sets_over(bits)]
+            slack = self.slack[node, self.sets_over(bits)]
             if bits >> count or len(some) < gpus or (slack < self.demand[shape]).any():
                 continue
             rank = ([card[:2] for card in some[:gpus]], len(some), slack.min(axis=0).tolist())
@@ -271,13 +271,13 @@ class State:
             if task.memory:
                 self.memory[node, card] -= sign * task.memory
         if bits:
-            self.slack[node, self._sets_over(bits)] -= sign * self.demand[shape]
+            self.slack[node, self.sets_over(bits)] -= sign * self.demand[shape]
         for row in self.instance.classes[self.instance.node_class[node]].limits:
             self.limits[row] -= sign * self.limit_use(shape, row)
 
     def bind(self, rows: Ints, bits: int, shape: Ints, node: Ints) -> None:
         """Take what some tasks demand of a set of zones, by their shapes and nodes."""
-        sets = self._sets_over(bits)
+        sets = self.sets_over(bits)
         np.subtract.at(self.slack, (node[rows][:, None], sets), self.demand[shape[rows]][:, None, :])
 
     def remove(self, shape: int, node: int, cards: tuple[int, ...]) -> None:

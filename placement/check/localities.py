@@ -10,14 +10,14 @@ from placement.check.case import Case, Placed
 from placement.check.facts import facts_of, states
 from placement.check.kinds import Gang
 from placement.check.objectives import place
+from placement.check.tables import differing
 from placement.check.ties import Group, Tied, groups_of, scattered, tallies
 from placement.check.topology import bond, levels_of
-from placement.check.violation import Violation, integer, many, show
+from placement.check.violation import Violation, integer, show
 from placement.plan import Locality, Tasks
 from placement.snapshot import Snapshot
 
 RULE = "locality"
-_COLUMNS = Locality.__struct_fields__
 
 
 def locality(snapshot: Snapshot, tasks: Tasks) -> Locality | None:
@@ -77,24 +77,10 @@ def _named(gang: Gang) -> Iterator[Group]:
 def judge(case: Case) -> Iterator[Violation]:
     """Yield every row that is not what the tasks make."""
     found, due = (Locality() if one is None else one for one in (case.plan.locality, locality_of(case)))
-    if found == due:
-        return
-    lengths = {name: len(getattr(found, name)) for name in _COLUMNS}
-    if set(lengths.values()) != {len(due.job)}:
-        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        what = f"its columns have lengths {listed}, the tasks make {many(len(due.job), 'row')}"
-        yield Violation(RULE, "locality", what)
-        return
-    for number, (one, other) in enumerate(zip(_rows(found), _rows(due), strict=True)):
-        if one != other:
-            yield Violation(RULE, f"locality[{number}]", f"the row is {_text(one)}, the tasks make {_text(other)}")
+    yield from differing(RULE, "locality", found, due, _text)
 
 
 _Row = tuple[str, str, int, str, list[int]]
-
-
-def _rows(columns: Locality) -> Iterator[_Row]:
-    return zip(columns.job, columns.group, columns.copy, columns.level, columns.domains, strict=True)
 
 
 def _text(row: _Row) -> str:

@@ -17,13 +17,13 @@ import numpy as np
 from placement import units
 from placement.check.case import Case, Placed
 from placement.check.exact import Bools, Ints
-from placement.check.violation import Violation, as_float, many, show
+from placement.check.tables import differing
+from placement.check.violation import Violation, as_float, show
 from placement.plan import RunTimes
 from placement.slowdown import usual
 from placement.snapshot import Duration, Job
 
 RULE = "run_time"
-_COLUMNS = RunTimes.__struct_fields__
 ONE = Fraction(1)
 
 Factors = tuple[Fraction, Fraction, Fraction, Fraction]
@@ -76,24 +76,10 @@ def run_times_of(placed: Placed) -> RunTimes | None:
 def judge(case: Case) -> Iterator[Violation]:
     """Yield every row that is not what the tasks make."""
     found, due = (RunTimes() if one is None else one for one in (case.plan.run, run_times_of(case)))
-    if found == due:
-        return
-    lengths = {name: len(getattr(found, name)) for name in _COLUMNS}
-    if set(lengths.values()) != {len(due.job)}:
-        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        what = f"its columns have lengths {listed}, the tasks make {many(len(due.job), 'row')}"
-        yield Violation(RULE, "run", what)
-        return
-    for number, (one, other) in enumerate(zip(_rows(found), _rows(due), strict=True)):
-        if one != other:
-            yield Violation(RULE, f"run[{number}]", f"the row is {_text(one)}, the tasks make {_text(other)}")
+    yield from differing(RULE, "run", found, due, _text)
 
 
 _Row = tuple[str, str, float, float, float, float, float, float]
-
-
-def _rows(columns: RunTimes) -> Iterator[_Row]:
-    return zip(*(getattr(columns, name) for name in _COLUMNS), strict=True)
 
 
 def _text(row: _Row) -> str:

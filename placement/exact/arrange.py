@@ -84,8 +84,7 @@ class _Search:
             for c, zone in enumerate(of_card)
         ]
         self.slack: Ints = state.slack[node].copy()
-        self.demand = state.demand
-        self.over: dict[int, Ints] = {}
+        self.demand, self.sets_over = state.demand, state.sets_over
         self.left = steps
 
     def _largest_first(self, s: int) -> tuple[bool, int, int, int]:
@@ -103,7 +102,7 @@ class _Search:
             return False
         shape = self.order[position]
         for bits in self._zone_choices(shape):
-            rows = self._sets_over(bits) if bits else None
+            rows = self.sets_over(bits) if bits else None
             for cards in _choices(self._usable(shape, bits), self.rooms, self.shapes[shape].gpus):
                 self.left -= 1
                 if self.left < 0:
@@ -153,7 +152,7 @@ class _Search:
         single = all(not bits & (bits - 1) for bits in self.instance.zone_sets)
         for some in combinations(range(self.zones), self.size[shape]):
             bits = sum(1 << zone for zone in some)
-            rows = self._sets_over(bits)
+            rows = self.sets_over(bits)
             if (self.slack[rows] < self.demand[shape]).any():
                 continue
             if single:  # zones that are alike are interchangeable
@@ -163,13 +162,6 @@ class _Search:
                     continue
                 tried.add(alike)
             yield bits
-
-    def _sets_over(self, bits: int) -> Ints:
-        """Return the rows of the sets that hold all of some zones."""
-        if bits not in self.over:
-            rows = [row for row, one in enumerate(self.instance.zone_sets) if not bits & ~one]
-            self.over[bits] = np.array(rows, dtype=np.int64)
-        return self.over[bits]
 
 
 def _choices(usable: list[int], rooms: list[Room], count: int, first: int = 0) -> Iterator[tuple[int, ...]]:

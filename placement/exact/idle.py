@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from placement.evaluate import wished_for
 from placement.instance import Instance
-from placement.preferred import wishes
+from placement.models import Goal, goals
 from placement.solver import Bound, Progress, Report, Result
-
-Phase = tuple[str, int | None]
-"""Objective and priority."""
 
 
 class Idle:
@@ -23,13 +21,10 @@ class Idle:
     """
 
     def __init__(self, instance: Instance, objectives: Sequence[str]) -> None:
-        counts = {"locality": bool(wishes(instance)), "run_time": instance.timed}
+        counts = wished_for(instance)
         self.others = tuple(objective for objective in objectives if counts.get(objective, True))
         self._idle = frozenset(objectives) - frozenset(self.others)
-        self._phases: list[Phase] = []
-        for objective in objectives:
-            tiers = instance.priorities if objective == "value" else (None,)
-            self._phases += [(objective, tier) for tier in tiers]
+        self._phases = goals(instance, objectives)
 
     def result(self, result: Result) -> Result:
         """Return what a method found as an answer to the whole call."""
@@ -50,6 +45,6 @@ class Idle:
         if not bound.held:
             return bound
         given = iter(bound.held)
-        number = self._phases.index((bound.objective, bound.priority))
-        held = tuple(0.0 if name in self._idle else next(given) for name, _ in self._phases[:number])
+        number = self._phases.index(Goal(bound.objective, bound.priority))
+        held = tuple(0.0 if goal.objective in self._idle else next(given) for goal in self._phases[:number])
         return replace(bound, held=held)

@@ -91,6 +91,8 @@ class Master:
         """Room by pair in the latest relaxation."""
         self._seed = seed
         self._timing = timing
+        self._last: tuple[object, Program] | None = None
+        """The program built last, and what it was built for."""
 
     # --- bounds --------------------------------------------------------------------------------------------------
 
@@ -129,12 +131,18 @@ class Master:
         steps: tuple[tuple[float, float], ...],
         prices: tuple[Prices, ...] = (),
     ) -> Program:
+        # prices differ from call to call; without any, a choice of domains is made from one program again and again
+        key = None if prices else (tuple(weights.items()), tuple(held.items()), steps, len(self.patterns))
+        if key is not None and self._last is not None and self._last[0] == key:
+            return self._last[1]
         began = time.perf_counter()
         model = pooled.build(self.view, self.patterns, weights, held, steps, prices)
         built = time.perf_counter()
         arrays = program(model)
         self._timing.add("build", built - began)
         self._timing.add("handover", time.perf_counter() - built)
+        if key is not None:
+            self._last = key, arrays
         return arrays
 
     def missing(self, prices: list[Floats], charged: Floats) -> tuple[list[Pattern], Floats]:

@@ -52,7 +52,7 @@ class ZoneRoom:
         counts = [0 if c.zones is None else c.zones.count for c in instance.classes]
         self._needed = instance.bound[shapes].T[of_node]
         self._count = np.array(counts, dtype=np.int64)[of_node]
-        self._sets = np.array(instance.zone_sets, dtype=np.int64)
+        self._sets_over = state.sets_over
         zones = range(int(self._count.max(initial=0)))
         self.choices = [
             sum(1 << zone for zone in some)
@@ -82,15 +82,14 @@ class ZoneRoom:
         """Return what tasks bound to these zones may still take of each resource, as (nodes, R)."""
         if not bits:
             return np.full((len(active), self.slack.shape[2]), np.iinfo(np.int64).max)
-        room: Ints = self.slack[active][:, (bits & ~self._sets) == 0].min(axis=1)
+        room: Ints = self.slack[active][:, self._sets_over(bits)].min(axis=1)
         return room
 
     def take(self, rows: Ints, zones: Ints, demand: Ints) -> None:
         """Take what one task on each of some nodes demands of the zones it is bound to."""
         for bits in np.unique(zones[zones > 0]).tolist():
             mine = zones == bits
-            sets = np.flatnonzero((bits & ~self._sets) == 0)
-            self.slack[np.ix_(rows[mine], sets)] -= demand[mine][:, None]
+            self.slack[np.ix_(rows[mine], self._sets_over(bits))] -= demand[mine][:, None]
 
 
 def bound_on(layout: Layout, shape: int, node: int, cards: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -105,13 +104,12 @@ def bound_on(layout: Layout, shape: int, node: int, cards: tuple[int, ...]) -> t
     if not size or zones is None:
         return cards
     within = {zones.card[card] for card in cards}
-    sets = np.array(instance.zone_sets, dtype=np.int64)
     best: tuple[list[int], tuple[int, ...]] | None = None
     for some in itertools.combinations(range(zones.count), size):
         if not within <= set(some):
             continue
         bits = sum(1 << zone for zone in some)
-        left: Ints = state.slack[node, (bits & ~sets) == 0] - state.demand[shape]
+        left: Ints = state.slack[node, state.sets_over(bits)] - state.demand[shape]
         if (left >= 0).all():
             rank = (left.min(axis=0).tolist(), some)
             best = rank if best is None else min(best, rank)
