@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import table
-from translate import go_gpuallocator, hived, k8s_topology_manager, kueue, nrt, volcano
-from translate.common import HELD, Answer, Case, InexpressibleError, Translated
+from translate import go_gpuallocator, hived, k8s_topology_manager, kai, kueue, nrt, volcano
+from translate.common import HELD, Answer, Case, InexpressibleError, Translated, UntranslatedError
 
 import placement as pl
 from placement.compile import compile as compile_snapshot
@@ -34,6 +34,7 @@ TRANSLATIONS: dict[str, Callable[[Case], Translated]] = {
     "volcano": volcano.translate,
     "k8s_topology_manager": k8s_topology_manager.translate,
     "nrt": nrt.translate,
+    "kai": kai.translate,
 }
 """Kinds of cases that are translated."""
 ANSWERS = {"go_gpuallocator": go_gpuallocator, "hived": hived}
@@ -59,6 +60,7 @@ WRONG = (
     "refused by the check",
     "refused by the reader",
     "rule differs",
+    "ours starts others",
 )
 """Outcomes that nothing excuses."""
 COLUMNS = (
@@ -130,6 +132,8 @@ def row_of(kind: str, case: Case) -> table.Row:
         translated = TRANSLATIONS[kind](case)
     except InexpressibleError as error:
         return {**row, "outcome": INEXPRESSIBLE, "why": str(error)}
+    except UntranslatedError as error:
+        return {**row, "outcome": UNTRANSLATED, "why": str(error)}
     row["source"] = f"{translated.expected} of {translated.wanted}"
     try:
         return {**row, **solved(translated)}
@@ -147,6 +151,8 @@ def solved(case: Translated) -> table.Row:
     started = sum(case.held or not path.rpartition("/")[2].startswith(HELD) for path in plan.tasks.group)
     ours = domains(snapshot, plan)
     outcome = outcome_of(case, started, ours, bool(pl.check(snapshot, plan)))
+    if outcome == AGREES and case.jobs and Counter(plan.tasks.job) != case.jobs:
+        outcome = WRONG[5]
     levels = ("cluster", *snapshot.topology, "node")
     excuses = {OVERCHARGES: case.overcharged, UNEVEN: case.uneven, OURS_FITS: case.stricter}
     reasons = [excuses.get(outcome), compared(levels, case.domains, ours)]

@@ -1,7 +1,8 @@
-"""Perfect packings into NUMA zones: every job can be placed, and then no card, core or byte of any zone is left.
+"""Perfect packings: every job can be placed, and then nothing is left of any NUMA zone, or of any MIG card.
 
-A file has an instance a line, as JSON, compressed or not: nodes with zones, and jobs of one task each. What a record
-says about its answer is not read. Jobs that fit into a zone have to lie in one; larger ones take several.
+A file has an instance a line, as JSON, compressed or not. Either nodes with zones, and jobs of one task each: those
+that fit into a zone have to lie in one, larger ones take several. Or a number of MIG cards and requests for instances,
+whose compute slices add up to those of all cards. What a record says about its answer is not read.
 
     python benchmarks/perfect.py FILE
     python benchmarks/perfect.py FILE --seconds 30 --output perfect.json
@@ -15,17 +16,23 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, final
 
 import table
 
 import placement as pl
+from placement.hardware.mig import geometry
 from placement.snapshot import Gpu, Job, Node, NumaZone, Snapshot, Task, TaskGroup
 
 SECONDS = 30.0
+MIG_MODEL, MIG_CARDS = "A100-40GB", 8
+"""Card model of the MIG instances, and how many are in a node."""
+MIG_PROFILES = {"1g": "1g.5gb", "2g": "2g.10gb", "3g": "3g.20gb", "4g": "4g.20gb", "7g": "7g.40gb"}
+"""Its profiles by the names of the files."""
 COLUMNS = (
     table.Column("instance", "instance", 20),
     table.Column("nodes", "nodes", 6, "d"),
+    table.Column("cards", "cards", 6, "d"),
     table.Column("jobs", "wanted", 6, "d"),
     table.Column("placed", "placed", 6, "d"),
     table.Column("bound", "bound", 6, "d"),
@@ -50,12 +57,31 @@ class NodeRecord(TypedDict):
     numa: list[Amounts]
 
 
+@final
 class Record(TypedDict):
-    """An instance of a file, but for what it says about its answer."""
+    """An instance with zones, but for what it says about its answer."""
 
     name: str
     nodes: list[NodeRecord]
     jobs: list[Amounts]
+
+
+class MigProfile(TypedDict):
+    """What a file means by a profile: compute slices, memory slots, and the slots it may start at."""
+
+    compute: int
+    memory: int
+    starts: list[int]
+
+
+@final
+class MigRecord(TypedDict):
+    """An instance with MIG cards, but for what it says about its answer."""
+
+    name: str
+    profiles: dict[str, MigProfile]
+    gpus: int
+    requests: list[str]
 
 
 def main() -> None:
@@ -74,14 +100,14 @@ def main() -> None:
     table.write(options.output, machine=table.machine(), solver=options.solver, seconds=options.seconds, rows=rows)
 
 
-def records(path: Path) -> Iterator[Record]:
+def records(path: Path) -> Iterator[Record | MigRecord]:
     """Yield the instances of a file."""
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         for line in lines:
             yield json.loads(line)
 
 
-def row_of(record: Record, solver: str, seconds: float) -> table.Row:
+def row_of(record: Record | MigRecord, solver: str, seconds: float) -> table.Row:
     """Solve an instance and return what came out."""
     snapshot = snapshot_of(record)
     began = time.perf_counter()
@@ -90,8 +116,9 @@ def row_of(record: Record, solver: str, seconds: float) -> table.Row:
     (tasks,) = plan.phases
     return {
         "instance": record["name"],
-        "nodes": len(record["nodes"]),
-        "wanted": len(record["jobs"]),
+        "nodes": len(snapshot.nodes),
+        "cards": sum(gpu.count for node in snapshot.nodes for gpu in node.gpus),
+        "wanted": len(snapshot.jobs),
         "placed": int(tasks.value or 0),
         "bound": None if tasks.bound is None else int(tasks.bound),
         "proof": plan.status,
@@ -100,8 +127,37 @@ def row_of(record: Record, solver: str, seconds: float) -> table.Row:
     }
 
 
-def snapshot_of(record: Record) -> Snapshot:
+def snapshot_of(record: Record | MigRecord) -> Snapshot:
     """Return an instance as a snapshot."""
+    return _with_mig(record) if "requests" in record else _with_zones(record)
+
+
+def _with_mig(record: MigRecord) -> Snapshot:
+    there = geometry(MIG_MODEL)
+    assert there is not None
+    for name, said in record["profiles"].items():
+        known = there.profile(MIG_PROFILES[name])
+        if known is None or (known.compute, known.size, list(known.starts)) != (
+            said["compute"],
+            said["memory"],
+            said["starts"],
+        ):
+            raise SystemExit(f"{record['name']}: its profile {name} is not that of an {MIG_MODEL}")
+    nodes = tuple(
+        Node(
+            name=f"node-{first // MIG_CARDS}",
+            gpus=(Gpu(model=MIG_MODEL, count=min(MIG_CARDS, record["gpus"] - first), mig_enabled=True),),
+        )
+        for first in range(0, record["gpus"], MIG_CARDS)
+    )
+    jobs = tuple(
+        Job(name=f"job-{number}", groups=(TaskGroup(name="task", task=Task(gpus=1, mig_profile=MIG_PROFILES[name])),))
+        for number, name in enumerate(record["requests"])
+    )
+    return Snapshot(nodes=nodes, jobs=jobs)
+
+
+def _with_zones(record: Record) -> Snapshot:
     widest = max(zone["gpus"] for node in record["nodes"] for zone in node["numa"])
     nodes = tuple(_node(number, node) for number, node in enumerate(record["nodes"]))
     jobs = tuple(_job(number, job, bound=job["gpus"] <= widest) for number, job in enumerate(record["jobs"]))

@@ -75,7 +75,7 @@ def pending_tasks(instance: Instance) -> list[PendingTask]:
     """Return all tasks of pending jobs, by job, leaf and number."""
     return [
         PendingTask(job, leaf.leaf, number, leaf.shape)
-        for job in range(instance.jobs)
+        for job in sorted(job for one in instance.job_classes for job in one.jobs.tolist())
         for leaf in instance.job_classes[instance.job_class[job]].leaves
         for number in range(leaf.count * leaf.copies)
     ]

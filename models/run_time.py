@@ -1,8 +1,9 @@
 r"""Run time: how long jobs run where their tasks are, and how long their data take to get there.
 
-A job runs in one of its modes :math:`\mu = (\ell, \varphi, h, i)`: one domain of level :math:`\ell` holds all its
-placed tasks, no card of its has a larger factor than :math:`\varphi`, and unless :math:`h` (or :math:`i`) is 1 no task
-has cards in too many NUMA zones (or in zones with too few NICs); :math:`R_\mu` milliseconds then. With
+A job runs in one of its modes :math:`\mu = (\ell, \varphi, h, i, \psi)`: one domain of level :math:`\ell` holds all
+its placed tasks, no card of its has a larger factor than :math:`\varphi`, no card that its tasks share one larger than
+:math:`\psi`, and unless :math:`h` (or :math:`i`) is 1 no task has cards in too many NUMA zones (or in zones with too
+few NICs); :math:`R_\mu` milliseconds then. With
 :math:`w_{j\mu}` and, for the domain *d* of the level, :math:`y_{jd}`, all of them 0 or 1, and :math:`z_{tn}` and
 :math:`a_{tu}` as in `placement.models.assignment`,
 
@@ -15,7 +16,9 @@ and for all factors :math:`\varphi` of models but the least, and but 1,
 
 .. math::
    \sum_{u : \varphi(u) \ge \varphi} a_{tu} \le g_t \sum_{\mu : \varphi_\mu \ge \varphi} w_{j\mu}, \qquad
-   \sum_{\mu : \varphi_\mu = \varphi} w_{j\mu} \le \sum_{t, u : \varphi(u) = \varphi} a_{tu} .
+   \sum_{\mu : \varphi_\mu = \varphi} w_{j\mu} \le \sum_{t, u : \varphi(u) = \varphi} a_{tu},
+
+which go for :math:`\psi` too, with the tasks that take less than whole cards.
 
 A mode must be what it says where another would be shorter: where a narrower level has a larger factor, no one domain
 of it, *d*, may hold all tasks,
@@ -52,12 +55,13 @@ from placement.instance import Instance
 from placement.models.assignment import shape_of
 from placement.models.core import Goal, Linear, Row, Terms, add_rows
 from placement.run_time import Lying
+from placement.shared_cards import parted, sharing_factor
 
 NEEDS = ("assignment",)
 ONE = Fraction(1)
 
-Mode = tuple[int, Fraction, bool, bool]
-"""Level, factor of the models, and whether zones are too many, and whether NICs are few."""
+Mode = tuple[int, Fraction, bool, bool, Fraction]
+"""Level, factor of the models, whether zones are too many, whether NICs are few, and factor of sharing."""
 
 
 def add(m: Any, instance: Instance) -> None:
@@ -106,7 +110,8 @@ class _Job:
             modes = {mode: self.m.runs_so.add() for mode in self._modes()}
             self._one("runs_once", list(modes.values()))
             self._by_level(modes)
-            self._by_model(modes)
+            self._by_cards(modes, lambda mode: mode[1], self._factors(), "card", self.tasks)
+            self._by_cards(modes, lambda mode: mode[4], self._sharing(), "shared_card", self._parted())
             self._by_zones(modes)
             cost += [(self.run.weight * self.run.milliseconds(*mode), w) for mode, w in modes.items()]
         if self.run.data:
@@ -129,7 +134,8 @@ class _Job:
         far = zoned and self.run.numa != 1 and any(shape.gpus > 1 for shape in shapes)
         few = zoned and self.run.nic != 1 and any(shape.gpus for shape in shapes)
         models = sorted({ONE, *self._factors().values()}) if any(shape.gpus for shape in shapes) else [ONE]
-        return product(self._levels(), models, (False, True)[: 1 + far], (False, True)[: 1 + few])
+        sharing = sorted({ONE, *self._sharing().values()}) if self._parted() else [ONE]
+        return product(self._levels(), models, (False, True)[: 1 + far], (False, True)[: 1 + few], sharing)
 
     def _levels(self) -> list[int]:
         """Return the widest of levels, one next to the other, that are worth the same; one task lies in a node.
@@ -150,6 +156,15 @@ class _Job:
         """Return the factor of each card kind."""
         listed = dict(self.run.models)
         return {number: listed.get(kind.model, ONE) for number, kind in enumerate(self.instance.card_kinds)}
+
+    def _sharing(self) -> dict[int, Fraction]:
+        """Return the factor of each card kind for tasks that share such cards."""
+        kinds = enumerate(self.instance.card_kinds)
+        return {number: sharing_factor(kind, self.run) for number, kind in kinds}
+
+    def _parted(self) -> list[int]:
+        """Return the tasks that take less than whole cards."""
+        return [t for t in self.tasks if parted(self.instance, self.m.tasks[t].shape)]
 
     def _by_level(self, modes: dict[Mode, Any]) -> None:
         domains, factors = self.instance.domains, self.run.levels
@@ -177,24 +192,44 @@ class _Job:
         outside: Terms = [(1, self.m.z[t, n]) for t in self.tasks for n in np.flatnonzero(~inside).tolist()]
         self.rows[name][key] = (0, [*outside, *((-c, w) for c, w in chosen)], inf)
 
-    def _by_model(self, modes: dict[Mode, Any]) -> None:
-        factors, every = self._factors(), sorted({mode[1] for mode in modes})
+    def _by_cards(
+        self,
+        modes: dict[Mode, Any],
+        of_mode: Callable[[Mode], Fraction],
+        factors: dict[int, Fraction],
+        name: str,
+        tasks: list[int],
+    ) -> None:
+        """Have one of the factors of a mode be the largest over the cards of some tasks.
+
+        Parameters
+        ----------
+        modes : dict of Mode to variable
+        of_mode : callable
+            Returns this factor of a mode.
+        factors : dict of int to Fraction
+            By card kind.
+        name : str
+            Of the rows.
+        tasks : list of int
+        """
+        every = sorted({of_mode(mode) for mode in modes})
         of_card: dict[Fraction, list[tuple[int, Any]]] = defaultdict(list)
-        for t in self.tasks:
+        for t in tasks:
             for n, c in self.m.cards if shape_of(self.m, t).gpus else ():
                 kind = self.instance.classes[self.instance.node_class[n]].cards[c][0]
                 of_card[factors[kind]].append((t, self.m.a[t, n, c]))
         for number, factor in enumerate(every):
             if number:
-                least = [(1, w) for mode, w in modes.items() if mode[1] >= factor]
-                for t in self.tasks:
+                least = [(1, w) for mode, w in modes.items() if of_mode(mode) >= factor]
+                for t in tasks:
                     slow: Terms = [(1, a) for f in every[number:] for of, a in of_card[f] if of == t]
                     gpus = shape_of(self.m, t).gpus
-                    self.rows["no_slower_card"][t, number] = (-inf, [*slow, *((-gpus, w) for _, w in least)], 0)
+                    self.rows[f"no_slower_{name}"][t, number] = (-inf, [*slow, *((-gpus, w) for _, w in least)], 0)
             if factor != 1:
-                such: Terms = [(1, w) for mode, w in modes.items() if mode[1] == factor]
+                such: Terms = [(1, w) for mode, w in modes.items() if of_mode(mode) == factor]
                 used: Terms = [(-1, a) for _, a in of_card[factor]]
-                self.rows["such_a_card"][self.job, number] = (-inf, [*such, *used], 0)
+                self.rows[f"such_a_{name}"][self.job, number] = (-inf, [*such, *used], 0)
 
     # --- zones -----------------------------------------------------------------------------------------------
 

@@ -12,6 +12,10 @@ from __future__ import annotations
 from placement import instances as instances
 from placement.check import Violation as Violation
 from placement.check import check as check
+from placement.decisions.consolidate import Consolidation as Consolidation
+from placement.decisions.consolidate import consolidate as consolidate
+from placement.decisions.partition import Partition as Partition
+from placement.decisions.partition import partition as partition
 from placement.engine import SOLVERS as SOLVERS
 from placement.engine import solve as solve
 from placement.errors import InputError as InputError
@@ -21,9 +25,13 @@ from placement.errors import SnapshotError as SnapshotError
 from placement.errors import SolverError as SolverError
 from placement.errors import UnhonouredError as UnhonouredError
 from placement.errors import UsageError as UsageError
+from placement.metrics import Sharing as Sharing
+from placement.metrics import sharing as sharing
 from placement.plan import Plan as Plan
 from placement.planning import dump_plan as dump_plan
 from placement.planning import load_plan as load_plan
+from placement.repartition import Repartition as Repartition
+from placement.repartition import repartition as repartition
 from placement.run import Update as Update
 from placement.snapshot import DomainLimit as DomainLimit
 from placement.snapshot import Gpu as Gpu

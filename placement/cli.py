@@ -19,7 +19,19 @@ from typing import Annotated, Any, Literal, TextIO, cast
 import typer
 from typer.core import TyperGroup
 
-from placement.commands import check, compare, generate, imports, instances, schema, solve
+from placement.commands import (
+    check,
+    compare,
+    consolidate,
+    generate,
+    imports,
+    instances,
+    partition,
+    repartition,
+    schema,
+    sharing,
+    solve,
+)
 from placement.errors import InputError, PlacementError
 from placement.report.terminal import discard, say, tell
 from placement.version import VERSION
@@ -35,9 +47,12 @@ OPTIONS = {
     "solver": "--solver",
     "time_limit": "--time-limit",
     "gap": "--gap",
+    "move_cost": "--move-cost",
+    "max_moves": "--max-moves",
     "seed": "--seed",
     "without": "--without",
     "node": "--node",
+    "budget": "--budget",
 }
 """Arguments of the Python interface by the options that set them."""
 
@@ -163,6 +178,10 @@ def _options(
 app.command()(solve.solve)
 app.command()(check.check)
 app.command()(compare.compare)
+app.command()(repartition.repartition)
+app.command()(partition.partition)
+app.command()(consolidate.consolidate)
+app.command()(sharing.sharing)
 app.command()(instances.instances)
 app.command()(schema.schema)
 app.command()(generate.generate)

@@ -57,6 +57,11 @@ def wider(instance: Instance, narrow: int, wide: int) -> Ints:
     return above
 
 
+def lies_within(instance: Instance, narrow: int, wide: int) -> bool:
+    """Return whether every domain of a level lies in one of a wider level; what lies in none may be in some of them."""
+    return not ((instance.domains[narrow] >= 0) & (instance.domains[wide] < 0)).any()
+
+
 def usable_slices(leaf: Leaf, level: int, node: int) -> Slices:
     """Return the slices of a leaf that count as units within one of a level; none where the level of nodes is reached.
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
+ONE = Fraction(1)
+
 
 @dataclass(frozen=True, slots=True)
 class DataCopy:
@@ -40,6 +42,10 @@ class RunTime:
     numa, nic : Fraction
         Factors for tasks whose cards lie in too many NUMA zones, or in zones with too few NICs.
     data : tuple of DataCopy
+    shared : Fraction, optional
+        Factor where cards are shared; absent where it is the usual one of the card.
+    measured : tuple of (str, Fraction)
+        By card model the usual one of its workload, where it is not stated and was measured; it goes before the card's.
     """
 
     weight: int
@@ -49,8 +55,10 @@ class RunTime:
     numa: Fraction
     nic: Fraction
     data: tuple[DataCopy, ...]
+    shared: Fraction | None = None
+    measured: tuple[tuple[str, Fraction], ...] = ()
 
-    def milliseconds(self, level: int, model: Fraction, far: bool, few: bool) -> int:
-        """Return the run time at a level, by the factor of the models and whether zones are too many, or NICs few."""
-        exactly = 1000 * self.seconds * self.levels[level] * model
+    def milliseconds(self, level: int, model: Fraction, far: bool, few: bool, sharing: Fraction = ONE) -> int:
+        """Return the run time at a level, by factors of models and sharing, with too many zones or too few NICs."""
+        exactly = 1000 * self.seconds * self.levels[level] * model * sharing
         return ceil(exactly * (self.numa if far else 1) * (self.nic if few else 1))

@@ -13,6 +13,7 @@ import numpy as np
 
 from placement.gang import Group, Leaf
 from placement.instance import Bools, Instance, Ints, JobClass
+from placement.mig.slots import most
 from placement.most import MANY, Most, blocked
 from placement.refusals import Refusals
 from placement.rules import DIMENSIONS, node_filters
@@ -75,7 +76,28 @@ class EmptyCluster:
 
     @cached_property
     def _most(self) -> Most:
-        return Most(self.instance, lambda shape: self._held(shape)[self._kinds.of_node])
+        return Most(self.instance, self._of_node)
+
+    def _of_node(self, shape: int) -> Ints:
+        """Return at most how many tasks of a shape each node holds when it is empty; MIG cards count on their host."""
+        held = self._held(shape)[self._kinds.of_node]
+        if self.instance.shapes[shape].profile < 0:
+            return held
+        on_cards = np.zeros_like(held)
+        np.add.at(on_cards, self.instance.host, self._instances(shape))
+        return np.minimum(held, on_cards)
+
+    def _instances(self, shape: int) -> Ints:
+        """Return how many instances of a shape's profile each node has when it is empty."""
+        instance = self.instance
+        assert instance.slots is not None
+        of_class = []
+        for number, one in enumerate(instance.classes):
+            admits = one.slots >= 0 and instance.admits_node[shape, number]
+            card = instance.slots.cards[one.slots] if admits else None
+            profile = None if card is None else instance.slots.profile(card, instance.shapes[shape].profile)
+            of_class.append(0 if card is None or profile is None else most(card.board, profile))
+        return np.array(of_class, dtype=np.int64)[instance.node_class]
 
     @cached_property
     def _refusals(self) -> Refusals:
@@ -88,7 +110,8 @@ class EmptyCluster:
         """Kinds in the order of the snapshot; a node's name and place keep no task off, labels only if one asks."""
         nodes = self.instance.snapshot.nodes
         asked = sorted({label for task in self._tasks for label in task.node_selector})
-        hardware = attrgetter(*(n for n in Node.__struct_fields__ if n not in ("name", "count", "position", "labels")))
+        besides = {"name", "count", "position", "nvlink_domain", "labels"}
+        hardware = attrgetter(*(field for field in Node.__struct_fields__ if field not in besides))
         encode = msgspec.json.Encoder().encode  # tells 1 from 1.0, as equality does not
         number: dict[tuple[bytes, tuple[str | None, ...]], int] = {}
         kinds: list[Node] = []
@@ -132,6 +155,8 @@ class EmptyCluster:
         """Return which kinds of nodes in a piece take which shapes."""
         instance = self.instance
         takes: Bools = instance.admits_node[shapes[:, None], instance.node_class[self._kinds.first[piece]][None, :]]
+        if instance.slots is not None:
+            takes = takes | self._on_mig_cards[shapes, piece]
         for resource in range(len(instance.resources)):
             demand = np.array([instance.shapes[shape].demand[resource] for shape in shapes.tolist()], dtype=np.int64)
             takes &= demand[:, None] <= capacity[None, :, resource]
@@ -142,6 +167,16 @@ class EmptyCluster:
         # doubles, for they multiply faster, and no node has 2**53 cards
         takes &= usable.astype(np.float64) @ cards.T.astype(np.float64) >= gpus[:, None]
         return takes
+
+    @cached_property
+    def _on_mig_cards(self) -> Bools:
+        """Return on which kinds of nodes some MIG card admits which shapes."""
+        instance = self.instance
+        admits = np.zeros((len(instance.shapes), len(self._kinds.nodes)), dtype=np.bool_)
+        pairs = np.stack([self._kinds.of_node, instance.node_class], axis=1)[instance.hosts :]
+        for kind, number in np.unique(pairs, axis=0).tolist():
+            admits[:, kind] |= instance.admits_node[:, number]
+        return admits
 
     def _held(self, shape: int) -> Ints:
         """Return at most how many tasks of a shape a node of each kind holds when it is empty."""

@@ -18,7 +18,7 @@ from placement.errors import SolverError, UsageError
 from placement.evaluate import demand, wished_for
 from placement.exact import METHODS, worker
 from placement.exact.worker import Exact
-from placement.heuristics import HEURISTICS, PORTFOLIO
+from placement.heuristics import HEURISTICS, PORTFOLIO, TIED
 from placement.honoured import refuse_unhonoured
 from placement.instance import Instance
 from placement.plan import Baseline, Plan, Provenance
@@ -36,6 +36,10 @@ COLD = 1.0
 INEXACT = (
     "amounts or values differ by too many digits to be held exactly, so requests were rounded up and capacities down: "
     "what just fits may be left out, and no method's bound is used"
+)
+CROWDED = (
+    "tasks ask for less than one Nth of a card where at most N may be on it, so they were counted as one Nth, or kept "
+    "off such cards: what just fits may be left out, and no method's bound is used"
 )
 AFTERWARDS, AFTERWARDS_EACH = 0.01, 1.5e-5
 """Seconds that naming, checking and explaining take, and for each node and each wanted task; measured, with room."""
@@ -129,7 +133,7 @@ def solve(
     run.seconds["compile"] = time.monotonic() - began
     run.prove("area", area_bounds(instance))
     if not instance.exact:
-        run.notes.append(INEXACT)
+        run.notes.append(CROWDED if instance.crowded else INEXACT)
     _search(run, solver, ready)
     searched = time.monotonic()
     provenance = Provenance(
@@ -192,7 +196,8 @@ def _search(run: Run, solver: str, ready: bool) -> None:
         if reason is not None:
             remedy = "choose another method, or exact, which chooses by itself"
             raise UsageError.one(f"{solver} cannot take this snapshot: {reason}", remedy, path="solver")
-        portfolio.together(run, method, PORTFOLIO, all_rules=solver == "auto", ready=ready)
+        rules = {**PORTFOLIO, **TIED} if run.instance.tied else PORTFOLIO
+        portfolio.together(run, method, rules, all_rules=solver == "auto", ready=ready)
 
 
 def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:

@@ -94,8 +94,8 @@ def _values(instance: Instance, assignment: Assignment) -> list[Score]:
 
 def _nodes_used(instance: Instance, assignment: Assignment) -> int:
     in_use = np.array([node_class.in_use for node_class in instance.classes], dtype=np.bool_)
-    used = in_use[instance.node_class]
-    used[assignment.node] = True
+    used = in_use[instance.node_class[: instance.hosts]]
+    used[instance.hosts_of(assignment.node)] = True
     return int(used.sum())
 
 
@@ -104,10 +104,19 @@ def _whole(instance: Instance, state: State) -> Fraction:
 
 
 def whole_nodes(instance: Instance, state: State) -> np.ndarray:
-    """Return which nodes have healthy cards that are all wholly free, as a mask of shape (N,)."""
+    """Return which nodes have healthy cards that are all wholly free, as a mask; MIG cards are those of their hosts."""
     healthy = np.array([kind.healthy for kind in instance.card_kinds] + [False])[state.kind]
     free = healthy & (state.units == instance.card_units)
-    return np.asarray(healthy.any(axis=1) & (free == healthy).all(axis=1))
+    if instance.slots is None:
+        return np.asarray(healthy.any(axis=1) & (free == healthy).all(axis=1))
+    # MIG cards are nodes of their own, and what hosts say of them does not count
+    sliced = np.array([False] * (len(instance.card_kinds) + 1))
+    sliced[[one.cards[0][0] for one in instance.classes if one.slots >= 0]] = True
+    counts = healthy & (~sliced[state.kind] | (state.slots >= 0)[:, None])
+    whole, some = np.ones(instance.hosts, dtype=np.bool_), np.zeros(instance.hosts, dtype=np.bool_)
+    np.logical_and.at(whole, instance.host, (free == counts).all(axis=1))
+    np.logical_or.at(some, instance.host, counts.any(axis=1))
+    return whole & some
 
 
 def demand(instance: Instance) -> np.ndarray:
@@ -146,6 +155,10 @@ def fragmentation(instance: Instance, state: State) -> Fraction:
         if task.gpus:
             usable = state.usable(int(shape), nodes)
             runs = usable.sum(axis=1) >= task.gpus
+        elif task.profile >= 0 and instance.slots is not None:
+            runs = instance.slots.takes[state.slots[nodes], task.profile]
+            usable = np.ones_like(idle, dtype=np.bool_)
+        if task.gpus or task.profile >= 0:
             runs &= instance.admits_node[shape][of_class] & (free >= state.demand[shape]).all(axis=1)
             amount -= int((np.where(usable, idle, 0).sum(axis=1) * alike)[runs].sum()) * int(wanted[shape])
     return Fraction(amount * 1000, total * instance.card_units)
@@ -154,15 +167,17 @@ def fragmentation(instance: Instance, state: State) -> Fraction:
 def _states(instance: Instance, state: State, idle: Ints) -> tuple[Ints, Ints]:
     """Return nodes with idle cards, one for each state that some are in, and how many are in it.
 
-    A state is what is free of the node and of its idle cards, in any order, and which shapes the node admits.
+    A state is what is free of the node and of its idle cards, in any order, and which shapes the node admits; of a MIG
+    card its state besides.
     """
     nodes = np.flatnonzero((idle > 0).any(axis=1))
     cards = np.stack([state.kind[nodes], state.units[nodes], state.memory[nodes]], axis=-1)
     cards[idle[nodes] <= 0] = -1
+    slots = state.slots[nodes] if instance.slots is not None else np.zeros(len(nodes), dtype=np.int64)
     sort = _numbered(cards.reshape(-1, 3)).reshape(cards.shape[:2])
     sort.sort(axis=1)
     admits = _numbered(np.packbits(instance.admits_node, axis=0).T)[instance.node_class[nodes]]
-    number = _numbered(np.column_stack([admits, state.free[nodes], sort]))
+    number = _numbered(np.column_stack([admits, slots, state.free[nodes], sort]))
     _, first, count = np.unique(number, return_index=True, return_counts=True)
     return nodes[first], count
 

@@ -8,22 +8,28 @@ apart form a node class, tasks that no node can tell apart a shape, jobs with eq
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
+from placement.assignment import Assignment as Assignment
+from placement.assignment import Ints as Ints
 from placement.durations import RunTime
 from placement.gang import Branch, Leaf, is_tied
+from placement.mig import Slots
 from placement.snapshot import Snapshot
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+NO_INTS: Ints = np.zeros(0, dtype=np.int64)
 
 GPU = -1
 """Resource index that stands for card units in a `LimitRow`."""
+
+MOST_ZONES = 8
+"""Most NUMA zones of a node."""
 
 ANY, FEWEST, ONE = 0, 1, 2
 """What a shape asks of NUMA zones: nothing, as few as an empty node needs for it (``restricted``), or one."""
@@ -39,11 +45,17 @@ class CardKind:
     memory : int
         Device memory, in the instance's device-memory unit; more than all demand where the snapshot gives no limit.
     healthy : bool
+    clients : int, optional
+        Most tasks on it at a time; see `placement.compile.clients`. Absent where nothing limits that.
+    slowdown : Fraction, optional
+        Usual factor on the run time of tasks that share it; absent where no task does.
     """
 
     model: str
     memory: int
     healthy: bool
+    clients: int | None = None
+    slowdown: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,8 @@ class NodeClass:
         Indices of the limit rows the node counts in.
     zones : Zones, optional
         Absent where no pending task is bound to zones, and on nodes that list none.
+    slots : int
+        State of a MIG card that is a node by itself, see `Instance.slots`; -1 for other nodes.
     """
 
     nodes: Ints
@@ -97,6 +111,7 @@ class NodeClass:
     in_use: bool
     limits: tuple[int, ...]
     zones: Zones | None = None
+    slots: int = -1
 
     @property
     def size(self) -> int:
@@ -113,13 +128,15 @@ class Shape:
     gpus : int
         Distinct cards.
     units : int
-        Units taken of each card; `Instance.card_units` for a whole card.
+        Units taken of each card; `Instance.card_units` for a whole card. For a MIG instance what it counts as.
     memory : int
         Device memory needed on each card.
     demand : tuple of int
         Amount per resource.
     numa : int
         What it asks of NUMA zones: `ANY`, `FEWEST` or `ONE`.
+    profile : int
+        MIG profile, see `placement.mig.Slots.profiles`; -1 for none. Such a task takes an instance and no cards.
     """
 
     gpus: int
@@ -127,6 +144,12 @@ class Shape:
     memory: int
     demand: tuple[int, ...]
     numa: int = 0
+    profile: int = -1
+
+    @property
+    def of_cards(self) -> int:
+        """Units that it takes of all its cards together, or of the one that its MIG instance is on."""
+        return self.units if self.profile >= 0 else self.gpus * self.units
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +250,8 @@ class Instance:
     value_unit : Fraction
         One count of value.
     exact : bool
-        False when numbers had to be rounded to fit 64 bits (requests up, capacities down): plans stay valid, but no
-        bound may be claimed.
+        False when numbers had to be rounded to fit 64 bits (requests up, capacities down), and where `crowded`: plans
+        stay valid, but no bound may be claimed.
     node_spec, node_copy : int arrays (N,)
         Entry of `snapshot.nodes` and number within it.
     node_class : int array (N,)
@@ -262,6 +285,18 @@ class Instance:
         Which of the node's zones, in the order of the file, each canonical zone is, where it is not 0, 1, 2, …
     widest : int
         Most cards in a node. Zone z that a task is bound to is position ``widest + z`` among what the task takes.
+    slots : Slots, optional
+        What MIG cards can come to; absent where no pending task asks for an instance. Otherwise each MIG card is a node
+        by itself behind all others, with one card that takes instances alone, and takes what else its tasks ask for
+        from its host, on which nothing of that card is free. An instance that starts at slot s is position
+        ``slot_base + s`` among what the task takes, beside position 0, the card.
+    host : int array (N,)
+        The node that a MIG card is in; every other node is its own.
+    mates : dict of int to int array
+        For each host and MIG card, all nodes that share what is free of the host, itself among them.
+    crowded : bool
+        Whether some tasks count as more of a card than they take, since only so many may be on one; see
+        `placement.compile.clients`.
     """
 
     snapshot: Snapshot
@@ -292,6 +327,24 @@ class Instance:
     bound: Ints
     node_zones: dict[int, tuple[int, ...]]
     widest: int
+    slots: Slots | None = None
+    host: Ints = field(default_factory=lambda: NO_INTS)
+    mates: dict[int, Ints] = field(default_factory=dict)
+    crowded: bool = False
+
+    @property
+    def slot_base(self) -> int:
+        """Where positions of MIG slots begin among what a task takes."""
+        return self.widest + MOST_ZONES
+
+    @property
+    def hosts(self) -> int:
+        """Number of nodes that are no MIG cards; they come first."""
+        return self.nodes - int((self.host != np.arange(len(self.host))).sum())
+
+    def hosts_of(self, nodes: Ints) -> Ints:
+        """Return the nodes of the snapshot that some nodes are, or are in."""
+        return self.host[nodes] if len(self.host) else nodes
 
     @property
     def zoned(self) -> bool:
@@ -332,59 +385,3 @@ class Instance:
         """Return the name of a pending job by its index."""
         spec = self.snapshot.jobs[self.job_spec[job]]
         return spec.name if spec.count == 1 else f"{spec.name}-{self.job_copy[job]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Which tasks run where, in columns; a row is one placed task.
-
-    Attributes
-    ----------
-    job : int array (T,)
-        Index of the pending job.
-    leaf : int array (T,)
-        Leaf of its gang.
-    task : int array (T,)
-        Number of the task within the leaf; copies continue the count (copy ``c`` has tasks ``c*count`` …).
-    node : int array (T,)
-    cards : int array
-        Canonical positions of what all tasks take, one after the other: of cards, and behind them of the NUMA zones
-        that a task is bound to (see `Instance.widest`).
-    offset : int array (T + 1,)
-        Row i has ``cards[offset[i]:offset[i + 1]]``.
-    """
-
-    job: Ints
-    leaf: Ints
-    task: Ints
-    node: Ints
-    cards: Ints
-    offset: Ints
-
-    @classmethod
-    def empty(cls) -> Assignment:
-        """Return an assignment that places nothing."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(none, none, none, none, none, np.zeros(1, dtype=np.int64))
-
-    @classmethod
-    def of(cls, rows: Iterable[tuple[int, int, int, int, tuple[int, ...]]]) -> Assignment:
-        """Return an assignment of (job, leaf, task, node, cards) rows, sorted by the first three."""
-        rows = sorted(rows)
-        columns = np.array([row[:4] for row in rows], dtype=np.int64).reshape(-1, 4)
-        counts = np.array([len(row[4]) for row in rows], dtype=np.int64)
-        cards = np.array([card for row in rows for card in row[4]], dtype=np.int64)
-        offset = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
-        return cls(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], cards, offset)
-
-    def of_jobs(self, jobs: Ints) -> Assignment:
-        """Return the part that belongs to some jobs."""
-        rows = np.flatnonzero(np.isin(self.job, jobs))
-        lengths = np.diff(self.offset)[rows]
-        offset = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-        first = np.repeat(self.offset[rows] - offset[:-1], lengths)
-        cards = self.cards[first + np.arange(int(offset[-1]))]
-        return Assignment(self.job[rows], self.leaf[rows], self.task[rows], self.node[rows], cards, offset)
-
-    def __len__(self) -> int:
-        return len(self.job)

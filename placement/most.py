@@ -166,7 +166,7 @@ class Most:
     def _takes(self, shape: int, row: int) -> int:
         """Return what one task of a shape takes of the resource of a row."""
         asked, resource = self._instance.shapes[shape], self._instance.limits[row].resource
-        return asked.gpus * asked.units if resource == GPU else asked.demand[resource]
+        return asked.of_cards if resource == GPU else asked.demand[resource]
 
     def _one_capped(self, leaf: Leaf) -> str | None:
         """Return what caps allow less of than a single task takes, where that alone keeps it off every node."""
@@ -234,7 +234,7 @@ def _amount(instance: Instance, row: LimitRow, number: int) -> str:
 
 
 def _position(instance: Instance, node: int, level: str) -> str:
-    return instance.snapshot.nodes[int(instance.node_spec[node])].position[level]
+    return instance.snapshot.nodes[int(instance.node_spec[node])].domains[level]
 
 
 def _sums(place: Ints, amounts: Ints, length: int) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import msgspec
@@ -39,8 +40,10 @@ def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
     Of alike cards each gets those that links make the best, and then what the NUMA zones of its node give it.
     """
     bound = without_zones(instance, assignment)[1]
+    starts = _first_slots(instance, assignment)
     assignment = settled(instance, assignment)
     gpus = _devices(instance, assignment)
+    assignment = replace(assignment, node=instance.hosts_of(assignment.node))
     inside = in_zones(instance, assignment, bound, gpus)
     return Tasks(
         job=_repeated(job_names, instance, assignment.job),
@@ -54,6 +57,7 @@ def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
         memory=inside.memory or msgspec.UNSET,
         nics=inside.nics or msgspec.UNSET,
         cpus=inside.cpus or msgspec.UNSET,
+        mig_starts=starts or msgspec.UNSET,
     )
 
 
@@ -74,6 +78,18 @@ def first_leaf(instance: Instance) -> Ints:
     """Return where the leaves of each job class begin in the list of those of all classes, and last their count."""
     lengths = [len(job_class.leaves) for job_class in instance.job_classes]
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _first_slots(instance: Instance, assignment: Assignment) -> list[list[int]]:
+    """Return the first slot of each task's instance, an empty list for tasks without; nothing where none has one."""
+    places = np.flatnonzero(assignment.cards >= instance.slot_base)
+    if not len(places):
+        return []
+    row = np.searchsorted(assignment.offset, places, side="right") - 1
+    found: list[list[int]] = [[]] * len(assignment)
+    for task, start in zip(row.tolist(), (assignment.cards[places] - instance.slot_base).tolist(), strict=True):
+        found[task] = [start]
+    return found
 
 
 def _devices(instance: Instance, assignment: Assignment) -> list[list[int]]:

@@ -155,14 +155,14 @@ def _limits(instance: Instance) -> dict[Key, Fraction]:
             wanted = job_class.size * leaf.count * leaf.copies
             tasks += wanted
             worth[job_class.priority] += wanted * leaf.value
-    in_use = sum(node_class.size for node_class in instance.classes if node_class.in_use)
+    in_use = sum(one.size for one in instance.classes if one.in_use and one.slots < 0)
     limits: dict[Key, Fraction] = {("value", tier): total * instance.value_unit for tier, total in worth.items()}
     numbers = {
         "tasks": tasks,
         "locality": 0,
         "run_time": 0,
         "fragmentation": 0,
-        "whole_nodes": instance.nodes,
+        "whole_nodes": instance.hosts,
         "nodes": in_use,
     }
     return limits | {(name, None): Fraction(number) for name, number in numbers.items()}

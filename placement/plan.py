@@ -29,6 +29,7 @@ class Place(_Record, frozen=True, kw_only=True):
     memory: tuple[Quantity, ...] = ()
     nics: tuple[str, ...] = ()
     cpus: str = ""
+    mig_starts: tuple[int, ...] = ()
 
     @property
     def cpuset_cpus(self) -> str:
@@ -45,13 +46,21 @@ class Place(_Record, frozen=True, kw_only=True):
         """Names of the cards for a container runtime that knows the Container Device Interface: ``nvidia.com/gpu=0``.
 
         They are those that ``nvidia-ctk cdi generate`` gives by default, where the snapshot counts the cards of the
-        node as the driver does. A share of a card is the whole device: what divides it is set up beside this.
+        node as the driver does. A share of a card is the whole device: what divides it is set up beside this. A MIG
+        instance has a name once it exists, so a task on one has none here.
         """
+        if self.mig_starts:
+            return ()
         return tuple(f"nvidia.com/gpu={device}" for device in self.gpus)
 
     @property
     def nvidia_visible_devices(self) -> str:
-        """Value of ``NVIDIA_VISIBLE_DEVICES`` for the NVIDIA container runtime: ``0,1``, or ``void`` without cards."""
+        """Value of ``NVIDIA_VISIBLE_DEVICES`` for the NVIDIA container runtime: ``0,1``, or ``void`` without cards.
+
+        Empty for a task on a MIG instance, which has a name (``MIG-…``) once it exists.
+        """
+        if self.mig_starts:
+            return ""
         return ",".join(map(str, self.gpus)) or "void"
 
 
@@ -81,6 +90,9 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
     cpus : list of str, optional
         All CPUs of these zones as the kernel lists them, such as ``"0-31,64-95"``; empty where one of the zones does
         not list its own. `msgspec.UNSET` where that is every task.
+    mig_starts : list of list of int, optional
+        First memory slot of the task's MIG instance on each of its cards; empty for a task without a MIG profile.
+        `msgspec.UNSET` where that is every task.
     """
 
     job: list[str] = []
@@ -94,6 +106,7 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
     memory: list[list[Quantity]] | msgspec.UnsetType = msgspec.UNSET
     nics: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
     cpus: list[str] | msgspec.UnsetType = msgspec.UNSET
+    mig_starts: list[list[int]] | msgspec.UnsetType = msgspec.UNSET
 
     def __len__(self) -> int:
         return len(self.job)
@@ -109,6 +122,7 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
             _filled(self.memory, len(self)),
             _filled(self.nics, len(self)),
             [""] * len(self) if isinstance(self.cpus, msgspec.UnsetType) else self.cpus,
+            _filled(self.mig_starts, len(self)),
             strict=True,
         )
         return {
@@ -120,8 +134,11 @@ class Tasks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, dict=True)
                 memory=tuple(memory),
                 nics=tuple(nics),
                 cpus=cpus,
+                mig_starts=tuple(starts),
             )
-            for (job, group, index, node, gpus), (zones, cpu, memory, nics, cpus) in zip(self, in_zones, strict=True)
+            for (job, group, index, node, gpus), (zones, cpu, memory, nics, cpus, starts) in zip(
+                self, in_zones, strict=True
+            )
         }
 
     def __getitem__(self, key: tuple[str, str, int]) -> Place:

@@ -46,7 +46,7 @@ class RunTimes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         tasks.
     seconds, fetch : list of float
         How long it runs, and how long its data take.
-    by_model, by_level, by_numa, by_nic : list of float
+    by_model, by_level, by_numa, by_nic, by_sharing : list of float
         The factors in its run time.
     """
 
@@ -58,3 +58,4 @@ class RunTimes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     by_level: list[float] = []
     by_numa: list[float] = []
     by_nic: list[float] = []
+    by_sharing: list[float] = []

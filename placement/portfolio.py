@@ -20,12 +20,16 @@ SMALL = 2_000
 """Nodes and wanted tasks up to which greedy rules take too little to matter."""
 LARGE = 150_000
 """Nodes and wanted tasks from which on the exact method does not wait for a greedy rule's answer to start from."""
+LARGE_INSTANCES = 20_000
+"""The same where all of them ask for MIG instances and a gap is good enough: there the exact method mostly takes no
+longer than one greedy rule. Below it a greedy rule ends before a new solver process has loaded its libraries."""
 LEAST = 0.02
 """Seconds that the first greedy rule has in any case: on a small cluster it ends within them, and with none it would
 start nothing at all, where compiling alone took the time."""
-LEAST_FOR_EXACT, LEAST_EACH = 0.1, 3e-5
-"""Seconds that must be left for the exact method to be tried, at least and for each node and wanted task: within them
-it has no bound yet, let alone an answer, and greedy rules end sooner without a neighbour."""
+LEAST_FOR_EXACT, LEAST_EACH, LEAST_EACH_INSTANCE = 0.1, 3e-5, 1.5e-5
+"""Seconds that must be left for the exact method to be tried, at least and for each node and wanted task, fewer where
+all of these ask for MIG instances: within them it has no bound yet, let alone an answer, and greedy rules end sooner
+without a neighbour."""
 LEAVE = 0.5
 """Seconds for which greedy rules may go on when the exact method has reached the gap that was asked for."""
 
@@ -72,13 +76,14 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
     soon = bool(run.limits.gap) and things > SMALL
     start: Assignment | None = None
     # a large answer takes long to make and to hand over, and the exact method is soon past it
-    if things <= LARGE:
+    at_once = things > LARGE or (soon and things > LARGE_INSTANCES and _only_instances(run))
+    if not at_once:
         start = _first(run, others, once=soon)
         if run.good_enough():
             return
     if ready:
         # whoever is content with a gap wants it soon, and what runs beside the exact method slows it down
-        beside = int(things > LARGE) if soon else len(others)
+        beside = int(at_once) if soon else len(others)
         if _beside(run, exact, start, others[:beside]):
             return
         del others[:beside]
@@ -90,6 +95,11 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
 def _things(run: Run) -> int:
     """Return the nodes and wanted tasks, by which everything takes its time."""
     return run.instance.nodes + int(demand(run.instance).sum())
+
+
+def _only_instances(run: Run) -> bool:
+    """Return whether every wanted task asks for a MIG instance."""
+    return run.instance.slots is not None and all(shape.profile >= 0 for shape in run.instance.shapes)
 
 
 def _first(run: Run, others: list[Solver], once: bool) -> Assignment:
@@ -135,7 +145,8 @@ def _beside(run: Run, exact: Solver, start: Assignment | None, rules: Sequence[S
 
 
 def _exactly(run: Run, exact: Solver, start: Assignment | None) -> Result | None:
-    if run.limits.left < max(LEAST_FOR_EXACT, LEAST_EACH * _things(run)):
+    each = LEAST_EACH_INSTANCE if _only_instances(run) else LEAST_EACH
+    if run.limits.left < max(LEAST_FOR_EXACT, each * _things(run)):
         _not_tried(run, exact, "too little time was left")
         return None
     return _solve(run, exact, start, run.limits)

@@ -21,6 +21,7 @@ from placement.durations import RunTime
 from placement.instance import Assignment, Bools, Instance, Ints
 from placement.links import by_links
 from placement.numa import without_zones
+from placement.shared_cards import parted_leaves, sharing_factor
 
 ONE = Fraction(1)
 
@@ -174,13 +175,19 @@ class _Measure:
 
     def times(self) -> Times:
         """Return what the jobs take."""
-        model, factors = self._models()
+        (model, factors), (sharing, costs) = self._models(), self._sharing()
         far, few = self._zones()
-        columns = np.column_stack([self.number, self.level, model, far, few])
+        columns = np.column_stack([self.number, self.level, model, far, few, sharing])
         modes, which = np.unique(columns, axis=0, return_inverse=True)
         of_mode = [
-            self._run(number).milliseconds(level, ONE if rank < 0 else factors[rank], bool(far_), bool(few_))
-            for number, level, rank, far_, few_ in modes.tolist()
+            self._run(number).milliseconds(
+                level,
+                ONE if rank < 0 else factors[rank],
+                bool(far_),
+                bool(few_),
+                ONE if shared < 0 else costs[shared],
+            )
+            for number, level, rank, far_, few_, shared in modes.tolist()
         ]
         run = [of_mode[mode] for mode in which.reshape(-1).tolist()]
         fetch = self._fetch().tolist()
@@ -216,28 +223,55 @@ class _Measure:
 
     def _models(self) -> tuple[Ints, list[Fraction]]:
         """Return the largest factor over the models of each job's cards, as its rank, -1 without cards; and factors."""
-        instance, assignment = self.instance, self.assignment
         listed = [() if run is None else run.models for run in self.runs]
         factors = sorted({ONE, *(factor for models in listed for _, factor in models)})
         rank = {factor: number for number, factor in enumerate(factors)}
-        known: dict[tuple[tuple[str, Fraction], ...], int] = {}
-        table_of = np.array([known.setdefault(models, len(known)) for models in listed], dtype=np.int64)
-        tables = np.array(
-            [[rank[dict(models).get(kind.model, ONE)] for kind in instance.card_kinds] for models in known],
-            dtype=np.int64,
-        ).reshape(len(known), len(instance.card_kinds))
+        names = [kind.model for kind in self.instance.card_kinds]
+        known = {models: [rank[dict(models).get(name, ONE)] for name in names] for models in dict.fromkeys(listed)}
+        return self._largest([known[models] for models in listed], np.ones(len(self.rows), dtype=np.bool_)), factors
+
+    def _sharing(self) -> tuple[Ints, list[Fraction]]:
+        """Return the same of the factors for sharing, over the cards that are shared."""
+        instance, assignment = self.instance, self.assignment
+        table = parted_leaves(instance)
+        if not table.any():
+            return np.full(len(self.jobs), -1, dtype=np.int64), []
+        said = [None if run is None else (run.shared, run.measured) for run in self.runs]
+        runs = dict(zip(said, self.runs, strict=True))
+        known = {one: [sharing_factor(kind, run) for kind in instance.card_kinds] for one, run in runs.items()}
+        factors = sorted({factor for of_kinds in known.values() for factor in of_kinds})
+        rank = {factor: number for number, factor in enumerate(factors)}
+        ranks = {one: [rank[factor] for factor in of_kinds] for one, of_kinds in known.items()}
+        among = table[self.number[self.place], assignment.leaf[self.rows]]
+        return self._largest([ranks[one] for one in said], among), factors
+
+    def _largest(self, ranks: list[list[int]], among: Bools) -> Ints:
+        """Return the largest rank over each job's cards of the rows among those that count, -1 without such a card.
+
+        Parameters
+        ----------
+        ranks : list of list of int
+            For each job class, by card kind.
+        among : bool array
+            Which of the rows count.
+        """
+        instance, assignment, rows = self.instance, self.assignment, self.rows[among]
+        known: dict[tuple[int, ...], int] = {}
+        table_of = np.array([known.setdefault(tuple(of_kinds), len(known)) for of_kinds in ranks], dtype=np.int64)
+        tables = np.array(list(known), dtype=np.int64).reshape(len(known), len(instance.card_kinds))
         found = np.full(len(self.jobs), -1, dtype=np.int64)
-        lengths = np.diff(assignment.offset)[self.rows]
-        flat = np.repeat(assignment.offset[self.rows] - np.cumsum(lengths) + lengths, lengths)
+        lengths = np.diff(assignment.offset)[rows]
+        flat = np.repeat(assignment.offset[rows] - np.cumsum(lengths) + lengths, lengths)
         card = assignment.cards[flat + np.arange(len(flat))]
-        place = np.repeat(self.place, lengths)
-        node_class = instance.node_class[np.repeat(assignment.node[self.rows], lengths)]
+        cards = card < instance.widest
+        place = np.repeat(self.place[among], lengths)[cards]
+        node_class = instance.node_class[np.repeat(assignment.node[rows], lengths)[cards]]
         kinds = np.full((len(instance.classes), max(1, instance.widest)), -1, dtype=np.int64)
         for number, one in enumerate(instance.classes):
             kinds[number, : len(one.cards)] = [kind for kind, _, _ in one.cards]
-        if len(card):
-            np.maximum.at(found, place, tables[table_of[self.number[place]], kinds[node_class, card]])
-        return found, factors
+        if len(place):
+            np.maximum.at(found, place, tables[table_of[self.number[place]], kinds[node_class, card[cards]]])
+        return found
 
     def _zones(self) -> tuple[Bools, Bools]:
         """Return which jobs have a task whose cards lie in too many zones, and which in zones with too few NICs."""
@@ -255,7 +289,7 @@ class _Measure:
         columns = (
             assignment.node[row],
             assignment.offset[row],
-            assignment.offset[row + 1],
+            assignment.offset[row + 1] - (assignment.node[row] >= instance.hosts),  # without the slot on a MIG card
             self.number[place],
             assignment.leaf[row],
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from placement import units
+from placement.hardware.mig import fraction
 from placement.rules import DIMENSIONS
 from placement.snapshot import Task, TaskGroup
 
@@ -23,11 +24,20 @@ Capacity = Mapping[str, Fraction | None]
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What one task takes, in base units."""
+    """What one task takes, in base units; of each card `least` where that is more than its share.
+
+    A MIG instance counts as a share of its card, see `placement.hardware.mig.fraction`.
+    """
 
     demand: dict[str, Fraction]
     share: Fraction
     memory: Fraction
+    least: Fraction = Fraction(0)
+
+    @property
+    def part(self) -> Fraction:
+        """Part of each card that it is counted as."""
+        return max(self.share, self.least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,9 @@ def amounts_of(task: Task) -> Amounts:
     demand: dict[str, Fraction] = {}
     for dimension in DIMENSIONS:
         demand.update(dimension.demand(task))
+    if task.mig_profile:
+        # what it counts as; `placement.mig` knows what it takes, and its memory is its own
+        return Amounts(demand, fraction(task.mig_profile) or Fraction(0), Fraction(0))
     share = Fraction(0) if not task.gpus else units.exact(1 if task.gpu_share is None else task.gpu_share)
     memory = Fraction(0) if not task.gpus or task.gpu_memory is None else units.exact(task.gpu_memory)
     return Amounts(demand, share, memory)
@@ -115,7 +128,9 @@ def gcd(values: Iterable[Fraction]) -> Fraction:
     return Fraction(numerator, denominator) if numerator else Fraction(1)
 
 
-def choose_scale(wanted: Sequence[Wanted], capacities: Iterable[tuple[Capacity, int]]) -> Scale:
+def choose_scale(
+    wanted: Sequence[Wanted], capacities: Iterable[tuple[Capacity, int]], parts: Iterable[Fraction] = ()
+) -> Scale:
     """Choose units that make every request whole; coarser ones only where 64 bits would overflow.
 
     Parameters
@@ -123,6 +138,8 @@ def choose_scale(wanted: Sequence[Wanted], capacities: Iterable[tuple[Capacity, 
     wanted : sequence of Wanted
     capacities : iterable of (capacity, int)
         What nodes of each kind provide, and how many there are of the kind.
+    parts : iterable of Fraction
+        Parts of a card beside the shares asked for that are to be whole too.
     """
     names = dict.fromkeys(name for item in wanted for name in item.amounts.demand)
     kinds = list(capacities)
@@ -134,7 +151,7 @@ def choose_scale(wanted: Sequence[Wanted], capacities: Iterable[tuple[Capacity, 
     }
     finest = Scale(
         resources={name: gcd(d for item in wanted if (d := item.amounts.demand.get(name))) for name in totals},
-        card=gcd([Fraction(1), *(item.amounts.share for item in wanted if item.amounts.share)]),
+        card=gcd([Fraction(1), *(item.amounts.share for item in wanted if item.amounts.share), *parts]),
         memory=gcd(item.amounts.memory for item in wanted if item.amounts.memory),
         exact=True,
     )
@@ -165,5 +182,5 @@ def total_demand(wanted: Sequence[Wanted], scale: Scale) -> dict[str, int]:
         number = item.count + item.entries
         for name, value in item.amounts.demand.items():
             demand[name] += round_up(value, scale.resources[name]) * number
-        demand["gpus"] += round_up(item.amounts.share, scale.card) * item.task.gpus * number
+        demand["gpus"] += round_up(item.amounts.part, scale.card) * item.task.gpus * number
     return demand

@@ -14,7 +14,7 @@ from operator import gt
 
 import numpy as np
 
-from placement.instance import ANY, GPU, Assignment, Bools, Instance, Ints
+from placement.instance import ANY, GPU, NO_INTS, Assignment, Bools, Instance, Ints
 
 
 class State:
@@ -33,6 +33,8 @@ class State:
         NUMA zone of each card; no columns where no task is bound to any.
     slack : int array (N, M, R)
         What tasks bound within each of the M sets of zones may still take; see `placement.instance.Zones`.
+    slots : int array (N,)
+        State of each MIG card, see `placement.mig.Slots`; -1 for other nodes. No rows where there are none.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -58,6 +60,10 @@ class State:
         )
         self._asked = list(self.demand[:, :, None])  # a column each, to compare many nodes with
         self._zones(instance)
+        self._mig = instance.slots
+        self.mates = instance.mates
+        state_of = np.array([c.slots for c in instance.classes], dtype=np.int64)
+        self.slots: Ints = state_of[of_node] if self._mig is not None else NO_INTS
         kinds = len(instance.card_kinds)
         # one more column, so that kind -1 (no card) looks up False
         self.admits_card: Bools = np.zeros((len(instance.shapes), kinds + 1), dtype=np.bool_)
@@ -116,6 +122,8 @@ class State:
         ok: Bools = np.logical_and.reduce(self.free.T.take(nodes, axis=1) >= self._asked[shape])
         if task.numa != ANY and self.instance.zone_sets:
             return self._has_room_within(shape, nodes, ok)
+        if task.profile >= 0 and self._mig is not None:
+            ok &= self._mig.takes[self.slots[nodes], task.profile]
         if task.gpus == 1:
             ok &= np.logical_or.reduce(self._usable(shape, nodes))
         elif task.gpus:
@@ -189,14 +197,16 @@ class State:
         """Return what one task of a shape takes of a limit row, on a node that counts in it."""
         task = self.instance.shapes[shape]
         resource = self.instance.limits[row].resource
-        return task.gpus * task.units if resource == GPU else task.demand[resource]
+        return task.of_cards if resource == GPU else task.demand[resource]
 
     def tightest(self, shape: int, node: int) -> tuple[int, ...] | None:
         """Return the usable cards with least room left, ties by position, or None if there are too few.
 
         A task that is bound to NUMA zones gets those in which that leaves least, and their positions behind the cards.
         """
-        gpus = self.instance.shapes[shape].gpus
+        gpus, profile = self.instance.shapes[shape].gpus, self.instance.shapes[shape].profile
+        if profile >= 0:
+            return self._instance_of(profile, node)
         if self.instance.zone_sets:
             return self._tightest_within(shape, node, self._with_room(shape, node) if gpus else [])
         if not gpus:
@@ -208,6 +218,11 @@ class State:
             return (min(cards)[2],)
         cards.sort()
         return tuple(sorted([position for _, _, position in cards[:gpus]]))
+
+    def _instance_of(self, profile: int, node: int) -> tuple[int, ...] | None:
+        """Return the card and the slot at which an instance leaves most room, or None if there is none for it."""
+        start = -1 if self._mig is None or self.slots[node] < 0 else int(self._mig.best[self.slots[node], profile])
+        return None if start < 0 else (0, self.instance.slot_base + start)
 
     def on_card(self, shape: int, node: int, card: int) -> tuple[int, ...]:
         """Return what a task of one card takes on a node that has room when it is on a card within its reach."""
@@ -261,9 +276,13 @@ class State:
     def place(self, shape: int, node: int, cards: tuple[int, ...], sign: int = 1) -> None:
         """Take what one task needs of a node and its cards; with ``sign=-1`` give it back."""
         task = self.instance.shapes[shape]
-        self.free[node] -= sign * self.demand[shape]
+        # MIG cards and their host share what is free of it
+        self.free[self.mates.get(node, node)] -= sign * self.demand[shape]
         bits = 0
         for card in cards:
+            if task.profile >= 0 and card >= self.instance.slot_base:
+                self._change_slots(task.profile, node, card - self.instance.slot_base, sign)
+                continue
             if card >= self.instance.widest:
                 bits |= 1 << card - self.instance.widest
                 continue
@@ -274,6 +293,11 @@ class State:
             self.slack[node, self.sets_over(bits)] -= sign * self.demand[shape]
         for row in self.instance.classes[self.instance.node_class[node]].limits:
             self.limits[row] -= sign * self.limit_use(shape, row)
+
+    def _change_slots(self, profile: int, node: int, start: int, sign: int) -> None:
+        assert self._mig is not None
+        leads_to = self._mig.after if sign > 0 else self._mig.before
+        self.slots[node] = leads_to[self.slots[node], profile, start]
 
     def bind(self, rows: Ints, bits: int, shape: Ints, node: Ints) -> None:
         """Take what some tasks demand of a set of zones, by their shapes and nodes."""

@@ -9,11 +9,13 @@ from itertools import pairwise
 
 import brute
 import pytest
+from msgspec.structs import replace
 from strategies import random_tied_tiny
 
 from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
+from placement.exact.derive import carried
 from placement.exact.ledger import Ledger
 from placement.exact.targets import targets_of
 from placement.exact.tied import Tied
@@ -29,12 +31,12 @@ OBJECTIVES = ("value", "tasks")
 TOPOLOGY = ("block", "rack")
 
 
-def solved(snapshot: Snapshot) -> tuple[Instance, Result, list[Progress]]:
+def solved(snapshot: Snapshot, *, wishes: bool = False) -> tuple[Instance, Result, list[Progress]]:
     """Solve by domains, which `run` leaves to the reference model where an instance is small; the plan is judged."""
     instance = compile_snapshot(snapshot)
     told: list[Progress] = []
     ledger = Ledger(instance, targets_of(instance, OBJECTIVES), Limits(), 0, None, told.append)
-    result = Tied(ledger, (), None).run()
+    result = Tied(ledger, (), None, wishes).run()
     origin = Provenance(version="0", solver="exact", seed=0, objectives=OBJECTIVES)
     plan = plan_of(instance, result, {}, OBJECTIVES, origin, digest(snapshot))
     plan.checked = True
@@ -75,6 +77,36 @@ def test_a_gang_goes_where_all_of_it_fits() -> None:
     assert worth(instance, result.assignment) == 9000
     assert result.stop is Stop.OPTIMAL
     assert [racks_of(instance, result.assignment, f"of-{n}") for n in (2, 3, 4)] == [[[1] * 2], [[0] * 3], [[2] * 4]]
+
+
+def test_what_is_asked_at_a_wider_level_is_kept_where_a_domain_lies_in_none() -> None:
+    # Rack r has 4 cards and lies in no block, s has 2 and t 1 in block b. Both jobs want one block for their two tasks,
+    # and one rack: as a wish, or as what the group around the tasks requires. Only s keeps both, and holds one of them;
+    # of the wish alone t has a card left beside s, which is one task of two.
+    outside = Node(name="a", position={"rack": "r"}, gpus=(Gpu(model="A", count=4),))
+    nodes = (outside, node("b", "s", 2), node("c", "t", 1))
+    wishing = tuple(gang(f"j{i}", 2, required="block", preferred="rack") for i in range(2))
+    tasks = TaskGroup(name="w", count=2, task=Task(gpus=1), topology=Topology(required="block"))
+    around = TaskGroup(name="g", groups=(tasks,), topology=Topology(required="rack"))
+    nested = tuple(Job(name=f"j{i}", groups=(around,)) for i in range(2))
+    pair = tuple(TaskGroup(name=name, task=Task(gpus=1), topology=Topology(required="block")) for name in "vw")
+    near = Affinity(a="v", b="w", level="rack", kind="together")
+    bonded = tuple(Job(name=f"j{i}", groups=pair, affinity=(near,)) for i in range(2))
+    for jobs in (wishing, nested, bonded):
+        instance, result, _ = solved(Snapshot(topology=TOPOLOGY, nodes=nodes, jobs=jobs), wishes=True)
+        assert worth(instance, result.assignment) == 2000
+        assert {instance.node_name(n) for n in result.assignment.node.tolist()} <= {"b", "c"}
+
+
+def test_slices_within_one_domain_anyway_leave_a_gang_to_choose_its_domain() -> None:
+    # Rack t alone has the 4 cards for the gang of 4, whose slices are at its own level and a wider one. First fit gives
+    # t to nobody else: the pairs, which come first, lie in r and s, 2 each. 4 + 2 + 2 cards, all there are.
+    nodes = (node("a", "t", 4), node("b", "r", 2), node("c", "s", 2))
+    slices = (Slice(level="block", sizes=(2,)), Slice(level="rack", sizes=(1, 3)))
+    jobs = (*(gang(f"pair-{i}", 2, required="rack") for i in range(2)), gang("four", 4, required="rack", slices=slices))
+    instance, result, _ = solved(Snapshot(topology=TOPOLOGY, nodes=nodes, jobs=jobs))
+    assert worth(instance, result.assignment) == 8000
+    assert all(carried(instance, job_class) for job_class in instance.job_classes)
 
 
 def test_rows_of_domains_are_no_plan_where_tasks_share_nodes() -> None:
@@ -287,7 +319,20 @@ def random_parts(seed: int) -> Snapshot:
     return Snapshot(topology=TOPOLOGY, nodes=nodes, jobs=jobs)
 
 
-SNAPSHOTS = {"tied": random_tied, "parts": random_parts, "strategy": random_tied_tiny}
+def random_gaps(seed: int) -> Snapshot:
+    """Return one of the others in which some racks lie in no block."""
+    rng = random.Random(seed)
+    snapshot = rng.choice((random_tied, random_parts, random_tied_tiny))(seed)
+    racks = sorted({node.position["rack"] for node in snapshot.nodes if "rack" in node.position})
+    outside = {rack for rack in racks if rng.random() < 0.5}
+    nodes = tuple(
+        replace(one, position={"rack": rack}) if (rack := one.position.get("rack", "")) in outside else one
+        for one in snapshot.nodes
+    )
+    return replace(snapshot, nodes=nodes)
+
+
+SNAPSHOTS = {"tied": random_tied, "parts": random_parts, "strategy": random_tied_tiny, "gaps": random_gaps}
 
 
 def valid(draw: Callable[[int], Snapshot], seed: int) -> Snapshot:
@@ -303,7 +348,7 @@ def valid(draw: Callable[[int], Snapshot], seed: int) -> Snapshot:
 def test_bounds_and_values_against_brute_force(kind: str, seed: int) -> None:
     snapshot = valid(SNAPSHOTS[kind], seed)
     expected = brute.optimum(snapshot, OBJECTIVES)
-    instance, result, told = solved(snapshot)
+    instance, result, told = solved(snapshot, wishes=kind == "gaps")
     for bounds in (*(progress.bounds for progress in told), result.bounds):
         first = bounds[0] if bounds else None
         if first is not None and first.value is not None:

@@ -11,7 +11,6 @@ from placement.errors import UnhonouredError, UsageError
 from placement.honoured import ONLY, RULES, _reset, _spec, refuse_unhonoured, removable
 from placement.snapshot import (
     OBJECTIVES,
-    Gpu,
     Job,
     Node,
     Policy,
@@ -64,6 +63,7 @@ def test_rules_are_named_as_they_name_themselves() -> None:
         "limits",
         "shares",
         "device_memory",
+        "clients",
         "gang",
         "value",
         "arrival",
@@ -83,7 +83,7 @@ def test_rules_are_named_as_they_name_themselves() -> None:
 
 def test_partly_honoured_fields_name_possible_values() -> None:
     assert ONLY["policy.objectives"] == set(OBJECTIVES) - {"completion_time"}
-    assert ONLY["nodes.gpus.sharing"] < {"shared", "exclusive", "time_slicing", "mps", "vgpu"}
+    assert set(ONLY) == {"policy.objectives"}
 
 
 def problems(snapshot: Snapshot, *without: str) -> dict[str, str]:
@@ -103,7 +103,7 @@ def test_each_refused_field_is_named_once() -> None:
     with pytest.raises(UnhonouredError) as caught:
         refuse_unhonoured(EVERYTHING)
     named = {problem.remedy.rpartition(" ")[2] for problem in caught.value.problems}
-    assert named == set(removable()) - {"nodes.gpus.sharing"}
+    assert named == set(removable())
     assert len(caught.value.problems) == len(named)
 
 
@@ -118,29 +118,12 @@ def test_each_field_can_be_left_out() -> None:
 
 
 def test_first_use_and_number_of_uses() -> None:
-    nodes = (Node(name="a"), *(Node(name=f"n{i}", nvlink_domain="d") for i in range(3)))
+    nodes = (Node(name="a"), *(Node(name=f"n{i}", cgroup=2) for i in range(3)))
     (message,) = problems(Snapshot(nodes=nodes)).values()
     assert message == (
-        "nodes[1].nvlink_domain: no rule honours nodes.nvlink_domain yet, which is used 3 times; "
-        "remove it, or solve as if it were absent with --without nodes.nvlink_domain"
+        "nodes[1].cgroup: no rule honours nodes.cgroup yet, which is used 3 times; "
+        "remove it, or solve as if it were absent with --without nodes.cgroup"
     )
-
-
-def test_nested_groups_are_looked_at() -> None:
-    inner = TaskGroup(name="i", task=Task(isolation=("fault",)))
-    job = Job(name="j", groups=(TaskGroup(name="o", groups=(TaskGroup(name="m", groups=(inner,)),)),))
-    assert list(problems(Snapshot(jobs=(job,)))) == ["jobs[0].groups[0].groups[0].groups[0].task.isolation"]
-    left = refuse_unhonoured(verified(Snapshot(jobs=(job,))), ["jobs.groups.task.isolation"])
-    assert left.jobs[0].groups[0].groups[0].groups[0].task == Task()
-
-
-def test_some_values_of_a_field() -> None:
-    cards = (Gpu(model="a", sharing="exclusive"), Gpu(model="b", sharing="mps"), Gpu(model="c", sharing="vgpu"))
-    snapshot = Snapshot(nodes=(Node(name="n", gpus=cards),))
-    (message,) = problems(snapshot).values()
-    assert message.startswith('nodes[0].gpus[1].sharing: no rule honours nodes.gpus.sharing "mps", "vgpu" yet')
-    left = refuse_unhonoured(verified(snapshot), ["nodes.gpus.sharing"])
-    assert [gpu.sharing for gpu in left.nodes[0].gpus] == ["exclusive", "shared", "shared"]
 
 
 def test_some_objectives() -> None:
@@ -169,7 +152,7 @@ def test_leaving_out_does_not_hide_the_rest() -> None:
 @pytest.mark.parametrize(
     ("name", "phrase"),
     [
-        ("nodes.nvlink", 'did you mean "nodes.nvlink_domain"?'),
+        ("nodes.cgroups", 'did you mean "nodes.cgroup"?'),
         ("nodes.cpu", "nodes.cpu is honoured (capacity)"),
         ("topology", "topology is honoured (limits, topology, affinity)"),
         ("jobs", "of jobs some is honoured (identity, value,"),
@@ -178,7 +161,7 @@ def test_leaving_out_does_not_hide_the_rest() -> None:
         ("nodes.zones", "nodes.zones is honoured (numa, nics,"),
         ("jobs.data", "jobs.data is honoured (run_time), so"),
         ("jobs.duration", "of jobs.duration some is honoured (run_time), so"),
-        ("jobs.duration", "; name jobs.duration.shared or jobs.duration.scaling\n"),
+        ("jobs.duration", "; name jobs.duration.scaling\n"),
     ],
 )
 def test_what_cannot_be_left_out(name: str, phrase: str) -> None:
@@ -188,7 +171,7 @@ def test_what_cannot_be_left_out(name: str, phrase: str) -> None:
     assert "possible are nodes.cgroup" in str(caught.value)
 
 
-@pytest.mark.parametrize("path", sorted(set(removable()) - {"nodes.gpus.sharing"}))
+@pytest.mark.parametrize("path", sorted(removable()))
 def test_each_refused_field_is_found_where_it_is_alone(path: str) -> None:
     """The quick look over all records must find by itself whatever the table refuses."""
     others = frozenset(removable()) - {path}

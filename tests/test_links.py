@@ -233,6 +233,30 @@ def test_against_all_permutations() -> None:
     assert changed > 50
 
 
+@pytest.mark.parametrize("disjoint", [True, False])
+def test_gains_are_what_an_exchange_adds(disjoint: bool) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        n = int(rng.integers(2, 9))
+        near = np.triu(rng.integers(0, 50, (n, n)), 1)
+        near += near.T
+        # the last column stands for free cards; where sets are disjoint a card is in one column or in none
+        member = rng.integers(0, 2, (n, 4))
+        if disjoint:
+            member = np.eye(5, dtype=np.int64)[rng.integers(0, 5, n)][:, :4]
+        weight = np.array([1000, 1000, 1000, 1])
+
+        def value(inside: Ints, near: Ints = near, weight: Ints = weight) -> int:
+            return int((weight * inside * (near @ inside)).sum()) // 2
+
+        gains = swaps._gains(near, member, near @ member, weight)
+        for a in range(n):
+            for b in range(n):
+                at = np.arange(n)
+                at[[a, b]] = [b, a]
+                assert a == b or gains[a, b] == value(member[at]) - value(member)
+
+
 def test_swaps_against_enumeration() -> None:
     """The exchanges are never worse than the start, and mostly best; what they say they reach is so."""
     same = 0

@@ -21,15 +21,33 @@ import pytest
 from placement import models
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import Score, demand
+from placement.exact.ledger import Ledger
+from placement.exact.mig import MigCards
+from placement.exact.mig_moves import MovingCards
+from placement.exact.mig_settle import Mover
 from placement.exact.patterns import of_one_type
 from placement.instance import Instance
-from placement.models import FAMILIES, Goal, node_columns
+from placement.models import FAMILIES, Goal, mig, mig_moves, node_columns
 from placement.models.core import Parts, add_goal, add_held
 from placement.models.node_columns import Column
 from placement.models.parts import parts_of
 from placement.models.pooled_linear import Draft
 from placement.models.pools import pooling
-from placement.snapshot import Affinity, Job, Node, Slice, Snapshot, Spread, Task, TaskGroup, Topology
+from placement.snapshot import (
+    Affinity,
+    Gpu,
+    Job,
+    Node,
+    Running,
+    RunningTask,
+    Slice,
+    Snapshot,
+    Spread,
+    Task,
+    TaskGroup,
+    Topology,
+)
+from placement.solver import Limits, silent
 from placement.state import State
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -157,10 +175,37 @@ def column_model() -> Any:
     return m
 
 
-@pytest.mark.parametrize("name", [*FAMILIES, *POOLED, *COLUMNS])
+WHOLE = {"mig": mig, "mig_moves": mig_moves}
+
+
+def whole_model_of(name: str) -> Any:
+    """Return a model that is one family alone, for three MIG cards and a gang of two instances with one beside.
+
+    On one A100 an instance runs at slot 1, which may move in `mig_moves`; on the A30 only one media extension fits.
+    """
+    gpus = (Gpu(model="A100-40GB", count=2, mig_enabled=True), Gpu(model="A30", mig_enabled=True))
+    small, media = Task(gpus=1, mig_profile="1g.5gb"), Task(gpus=1, mig_profile="1g.6gb+me")
+    pair = TaskGroup(name="pair", count=2, task=Task(gpus=1, mig_profile="3g.20gb"))
+    place = RunningTask(group="one", index=0, node="n", gpus=(0,), mig_starts=(1,))
+    stays = Running(tasks=(place,)) if name == "mig" else None
+    jobs = (
+        Job(name="r", groups=(TaskGroup(name="one", task=small),), running=stays),
+        Job(name="j", groups=(pair, TaskGroup(name="media", task=media))),
+    )
+    instance = compile_snapshot(Snapshot(nodes=(Node(name="n", gpus=gpus),), jobs=jobs))
+    if name == "mig_moves":
+        card = int(np.flatnonzero(instance.host == 0)[1])
+        mover = Mover(0, 0, 0, instance.job_classes[0].leaves[0].shape, card, 1, 2.0)
+        return MovingCards(instance, [mover], 1, Limits(), 0).model()[0]
+    cards = MigCards(Ledger(instance, (("value", 0),), Limits(), 0, None, silent))
+    return cards.model({("value", 0): 1.0}, {("tasks", None): 1}, tidy=False)
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *POOLED, *COLUMNS, *WHOLE])
 def test_golden(name: str, tmp_path: Path) -> None:
     written = tmp_path / "model.lp"
-    model = column_model() if name in COLUMNS else pooled_model_of(name) if name in POOLED else model_of(name)
+    of_name = {**dict.fromkeys(POOLED, pooled_model_of), **dict.fromkeys(WHOLE, whole_model_of)}
+    model = column_model() if name in COLUMNS else of_name.get(name, model_of)(name)
     model.write(str(written), format="lp", io_options={"symbolic_solver_labels": True})
     kept = GOLDEN / f"{name}.lp"
     if os.environ.get("PLACEMENT_WRITE_GOLDEN"):
@@ -170,16 +215,16 @@ def test_golden(name: str, tmp_path: Path) -> None:
 
 def test_every_family_is_listed_and_has_its_maths_and_its_golden_model() -> None:
     files = {path.stem for path in MODELS.glob("*.py")} - HELPERS
-    assert files == set(FAMILIES) | set(POOLED) | set(COLUMNS)
-    for name, module in {**FAMILIES, **POOLED, **COLUMNS}.items():
+    assert files == set(FAMILIES) | set(POOLED) | set(COLUMNS) | set(WHOLE)
+    for name, module in {**FAMILIES, **POOLED, **COLUMNS, **WHOLE}.items():
         assert module.__doc__ is not None
         assert ".. math::" in module.__doc__, name
-        assert callable(module.add), name
+        assert callable(module.build if name in WHOLE else module.add), name
         assert (GOLDEN / f"{name}.lp").exists(), name
 
 
 def test_golden_files_belong_to_families() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.lp")} <= set(FAMILIES) | set(POOLED) | set(COLUMNS)
+    assert {path.stem for path in GOLDEN.glob("*.lp")} <= set(FAMILIES) | set(POOLED) | set(COLUMNS) | set(WHOLE)
 
 
 def test_goals_of_the_golden_instance() -> None:

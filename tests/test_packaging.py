@@ -121,6 +121,7 @@ def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
     assert {name for name in names if name.endswith(".py")} == sources()
     data = {f"placement/instances/{path.name}" for path in (ROOT / "instances").glob("*.json")}
     data.add("placement/instances/README.md")
+    data |= {f"placement/hardware/{path.name}" for path in (ROOT / "placement" / "hardware").glob("*.json")}
     rest = {name for name in names if not name.endswith(".py") and not name.startswith(about)}
     assert rest == data | {"placement/py.typed"}
     assert "License-Expression: Apache-2.0" in described

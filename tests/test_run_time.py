@@ -256,7 +256,15 @@ def test_a_gang_goes_to_the_fast_cards_and_stays_together() -> None:
     # four tasks: nodes a and b in rack r at 1.5 are the best; with c there were 3, and twice as wide
     plan = placement.solve(cluster(job(Duration(seconds=100, gpu_models={"B": 3}), count=4)), solver="exact")
     assert plan.run == RunTimes(
-        job=["j"], level=["rack"], seconds=[150], fetch=[0], by_model=[1], by_level=[1.5], by_numa=[1], by_nic=[1]
+        job=["j"],
+        level=["rack"],
+        seconds=[150],
+        fetch=[0],
+        by_model=[1],
+        by_level=[1.5],
+        by_numa=[1],
+        by_nic=[1],
+        by_sharing=[1],
     )
     assert [(phase.value, phase.bound) for phase in plan.phases][2] == (150, 150)
     assert (plan.status, plan.stop) == ("proven", "optimal")

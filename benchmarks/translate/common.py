@@ -22,6 +22,13 @@ class InexpressibleError(Exception):
         super().__init__(f"{where}: {why}")
 
 
+class UntranslatedError(Exception):
+    """A case is about something that a translation leaves out, though a snapshot may have fields for it."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+
+
 @dataclass(frozen=True, slots=True)
 class Translated:
     """A case in the project's format, and what its source expects.
@@ -33,6 +40,8 @@ class Translated:
         Tasks that are asked for, and those of them that the source places.
     held : bool
         Whether these numbers have the tasks that run already in them.
+    jobs : dict of str to int
+        How many the source places of each job; empty where it does not matter of which.
     domains : dict of str to int
         Domains that the source uses, by level; empty where it does not say.
     ruled : tuple of str
@@ -51,6 +60,7 @@ class Translated:
     wanted: int
     expected: int
     held: bool = False
+    jobs: dict[str, int] = field(default_factory=dict)
     domains: dict[str, int] = field(default_factory=dict)
     ruled: tuple[str, ...] = ()
     overcharged: str = ""

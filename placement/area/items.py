@@ -37,7 +37,7 @@ class Free:
     size : int array (K,)
         Nodes of each class.
     healthy : bool array (K, C)
-        Which cards are there and healthy.
+        Which cards are there, healthy, and of use to some task.
     of_use : bool array (K,)
         Whether a task asked about so far fits.
     """
@@ -47,6 +47,7 @@ class Free:
         self.state = State(replace(instance, node_class=np.arange(len(instance.classes))))
         self.size: Ints = np.array([node_class.size for node_class in instance.classes], dtype=np.int64)
         healthy = np.array([kind.healthy for kind in instance.card_kinds] + [False], dtype=np.bool_)
+        healthy[:-1] &= instance.admits_card.any(axis=0)
         self.healthy: Bools = healthy[self.state.kind]
         self._cards: dict[tuple[bytes, int], Bools] = {}
         self.of_use: Bools = np.zeros(len(instance.classes), dtype=np.bool_)

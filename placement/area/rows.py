@@ -86,7 +86,7 @@ def rows_of(instance: Instance, free: Free, shapes: Ints) -> Rows:
     for row, limit in enumerate(instance.limits):
         for place, shape in enumerate(shapes.tolist()):
             task = instance.shapes[shape]
-            limit_use[place, row] = task.gpus * task.units if limit.resource == GPU else task.demand[limit.resource]
+            limit_use[place, row] = task.of_cards if limit.resource == GPU else task.demand[limit.resource]
     for row, limit in enumerate(instance.limits):
         # no cell has more than the limit leaves; the plain amount of cards comes right after the resources
         column = len(instance.resources) if limit.resource == GPU else limit.resource

@@ -16,6 +16,7 @@ from placement.check import (
     affinity,
     bounds,
     capacity,
+    clients,
     cpuset,
     device_memory,
     filters,
@@ -24,6 +25,7 @@ from placement.check import (
     limits,
     links,
     localities,
+    mig,
     nics,
     numa,
     objectives,
@@ -56,7 +58,9 @@ _JUDGES: tuple[Judge, ...] = (
     capacity.judge,
     limits.judge,
     shares.judge,
+    clients.judge,
     device_memory.judge,
+    mig.judge,
     numa.judge,
     nics.judge,
     gang.judge,
@@ -80,6 +84,7 @@ RULES: tuple[str, ...] = (
     capacity.RULE,
     limits.RULE,
     shares.RULE,
+    clients.RULE,
     device_memory.RULE,
     numa.RULE,
     nics.RULE,
@@ -174,8 +179,9 @@ _LYING: dict[str, object] = {
     "memory": list[tuple[Quantity, ...]],
     "nics": list[tuple[str, ...]],
     "cpus": list[str],
+    "mig_starts": list[tuple[int, ...]],
 }
-"""Types of the columns that say where in its node a task lies, each of which may be absent."""
+"""Types of the columns that say where in its node or on its card a task lies, each of which may be absent."""
 
 
 def _well_typed(plan: Plan) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from placement import units
+from placement.check.mig_cards import part
 from placement.snapshot import DomainLimit, Node, Task
 
 GPUS = "gpus"
@@ -15,11 +16,16 @@ BYTES = ("memory", GPU_MEMORY)
 
 
 def amounts(task: Task) -> dict[str, Fraction]:
-    """Return what one task takes: of its node, and (under `GPUS` and `GPU_MEMORY`) of each of its cards."""
+    """Return what one task takes: of its node, and (under `GPUS` and `GPU_MEMORY`) of each of its cards.
+
+    A MIG instance has memory of its own, so it takes none of that which shares of a card divide.
+    """
     taken = {"cpu": units.exact(task.cpu), "memory": units.exact(task.memory), "pods": Fraction(1)}
     if task.gpus:
         taken[GPUS] = units.exact(1 if task.gpu_share is None else task.gpu_share)
         taken[GPU_MEMORY] = units.exact(0 if task.gpu_memory is None else task.gpu_memory)
+    if task.gpus and task.mig_profile:
+        taken[GPUS], taken[GPU_MEMORY] = part(task), Fraction(0)
     if task.nics:
         taken[NICS] = Fraction(task.nics)
     for name, quantity in task.extended.items():

@@ -16,6 +16,7 @@ from placement.check.identity import resolve
 from placement.check.load import Load
 from placement.check.lying import Lying
 from placement.check.names import name_of
+from placement.check.slots import Slots
 from placement.check.uses import Rows
 from placement.check.violation import Violation
 from placement.plan import Plan, Tasks
@@ -28,6 +29,8 @@ class Placed:
     ----------
     facts : Facts
     rows : Rows
+    starts : list of list of int, or None
+        First slots of MIG instances by row of the plan; None where the plan says nothing of them, or not of each row.
     load : Load
     filters : Filters
     measured : dict of str to Fraction
@@ -36,9 +39,11 @@ class Placed:
         What a rule has worked out and needs again, by its name.
     """
 
-    def __init__(self, facts: Facts, rows: Rows) -> None:
+    def __init__(self, facts: Facts, rows: Rows, tasks: Tasks) -> None:
         self.facts = facts
         self.rows = rows
+        starts = tasks.mig_starts
+        self.starts = starts if isinstance(starts, list) and len(starts) == len(tasks) else None
         self.load = Load(facts, facts.running, rows)
         self.filters = Filters(facts)
         self.measured: dict[str, Fraction] = {}
@@ -47,7 +52,7 @@ class Placed:
     @classmethod
     def of(cls, facts: Facts, tasks: Tasks) -> Placed:
         """Return the placed tasks of a plan, without the rows that break the identity rule."""
-        return cls(facts, resolve(facts, tasks)[0])
+        return cls(facts, resolve(facts, tasks)[0], tasks)
 
     @cached_property
     def started(self) -> tuple[Ints, Ints]:
@@ -59,6 +64,11 @@ class Placed:
     def job(self) -> Ints:
         """Number of each task's job, where the jobs of all entries are numbered in order."""
         return self.facts.job_names.first[self.rows.job] + self.rows.job_copy
+
+    @cached_property
+    def slots(self) -> Slots:
+        """What is taken of cards with MIG, running work included."""
+        return Slots(self.facts, self.load, self.rows, self.starts)
 
     def node_name(self, row: int) -> str:
         """Return the name of a task's node."""
@@ -74,7 +84,7 @@ class Case(Placed):
 
     def __init__(self, facts: Facts, plan: Plan) -> None:
         rows, self.unknown = resolve(facts, plan.tasks)
-        super().__init__(facts, rows)
+        super().__init__(facts, rows, plan.tasks)
         self.plan = plan
 
     @cached_property

@@ -24,6 +24,7 @@ from placement.check.kinds import Card, Gang, Leaf, NodeKind, Shape, policy
 from placement.check.names import Names
 from placement.check.uses import Uses, running
 from placement.check.zones import Zoning, zoning_of
+from placement.hardware.mig import plain_profile
 from placement.snapshot import Gpu, Job, Node, RunningTask, Snapshot, Task, TaskGroup, Topology
 
 
@@ -183,7 +184,9 @@ class Facts:
         share, memory = taken.pop(GPUS, 0), taken.pop(GPU_MEMORY, 0)
         demand = {name: amount for name, amount in taken.items() if amount}
         models = frozenset(task.gpu_models)
-        card_key = (share, memory, models, job.requires.compute_capability) if task.gpus else None
+        mig = (plain_profile(task.mig_profile), task.gpu_memory) if task.mig_profile else None
+        isolation = frozenset(task.isolation)
+        card_key = (share, memory, models, job.requires.compute_capability, mig, isolation) if task.gpus else None
         node_key = (tuple(task.node_selector.items()), task.tolerations, job.requires.driver, job.requires.cuda)
         key = (task.gpus, tuple(sorted(demand.items())), card_key, node_key, policy(task))
         if key not in self._known:
@@ -234,7 +237,7 @@ class _Inside:
         """Return the indices of the limits, ascending."""
         if not self._domains:
             return tuple(self._cluster)
-        inside = [i for domain in node.position.items() for i in self._domains.get(domain, ())]
+        inside = [i for domain in node.domains.items() for i in self._domains.get(domain, ())]
         return tuple(sorted({*self._cluster, *inside}))
 
 

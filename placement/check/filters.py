@@ -11,7 +11,19 @@ from typing import TypeVar
 
 import numpy as np
 
-from placement.check import compute_capability, cordon, gpu_models, health, node_selector, sharing, software, taints
+from placement.check import (
+    compute_capability,
+    cordon,
+    gpu_models,
+    health,
+    isolation,
+    mig_cards,
+    node_selector,
+    replica_memory,
+    sharing,
+    software,
+    taints,
+)
 from placement.check.exact import Bools, Ints
 from placement.check.facts import Facts
 from placement.check.kinds import Card, NodeKind, Shape
@@ -28,6 +40,9 @@ CARD_RULES: dict[str, Callable[[Job, Task, Gpu], str | None]] = {
     "compute_capability": compute_capability.refusal,
     "health": health.refusal,
     "sharing": sharing.refusal,
+    "isolation": isolation.refusal,
+    "replica_memory": replica_memory.refusal,
+    "mig": mig_cards.refusal,
 }
 
 

@@ -6,9 +6,10 @@ pending jobs want (placed or not),
 .. math:: F = 1000 \sum_n \sum_m p_m F_n(m),
 
 :math:`F_n(m)` is what of :math:`R_n` lies on cards that a task of m cannot use; all of :math:`R_n` if m takes no
-card, or the node cannot take one more task of m. Caps on domains do not count here. Source: Weng et al., "Beware of
-Fragmentation" (ATC'23), section 3, with every resource and filter of this snapshot in "cannot", and NUMA zones where
-they could not hold the task even without any work.
+card, or the node cannot take one more task of m. A task with a MIG profile can use cards on which an instance of it is
+not used or can be made. Caps on domains do not count here. Source: Weng et al., "Beware of Fragmentation" (ATC'23),
+section 3, with every resource and filter of this snapshot in "cannot", and NUMA zones where they could not hold the
+task even without any work.
 
 Nodes of one kind with equal idle cards and equal room are looked at once, cards that are alike too.
 """
@@ -23,6 +24,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from placement.check import mig_cards
 from placement.check.amounts import GPUS
 from placement.check.case import Placed
 from placement.check.exact import LARGEST, Ints, Whole, at_least_zero, numbered, starts, sums, whole
@@ -58,12 +60,13 @@ def demand(facts: Facts) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """Idle healthy cards, one by one: the node and the card by position, what is idle, and the free memory."""
+    """Idle healthy cards, one by one: node and card by position, what is idle, free memory, and what MIG took."""
 
     node: Ints
     card: Ints
     idle: Whole
     memory: Whole
+    mig: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,9 @@ class _States:
         Where each set begins in `sort`, and last where they all end.
     sort : int array
         Of each card in the sets: what it is like, by number.
-    card, idle, memory : columns
-        Of each sort of card: a position in `Facts.cards`, what is idle of it, and its free memory.
+    card, idle, memory, mig : columns
+        Of each sort of card: a position in `Facts.cards`, what is idle of it, its free memory, and which of
+        `Slots.states` its instances are.
     """
 
     rooms: Rooms
@@ -95,6 +99,7 @@ class _States:
     card: Ints
     idle: Whole
     memory: Whole
+    mig: Ints
 
     def total(self) -> int:
         """Return all idle GPU."""
@@ -113,7 +118,7 @@ def _states(placed: Placed) -> _States | None:
     cards = _idle(placed, number)
     if not len(cards.node):
         return None
-    sort, example = numbered([_kinds_of_cards(facts)[cards.card], cards.idle, cards.memory])
+    sort, example = numbered([_kinds_of_cards(facts)[cards.card], cards.idle, cards.memory, cards.mig])
     order = np.lexsort((sort, cards.node))
     nodes, begin = np.unique(cards.node[order], return_index=True)
     sets, first, members = _sets(sort[order], starts(np.diff(np.append(begin, len(order)))))
@@ -128,6 +133,7 @@ def _states(placed: Placed) -> _States | None:
         card=cards.card[example],
         idle=cards.idle[example],
         memory=cards.memory[example],
+        mig=cards.mig[example],
     )
 
 
@@ -151,8 +157,9 @@ def _idle(placed: Placed, number: Ints) -> _Idle:
     # more than the most that a task asks for is as good as that
     memory = np.minimum(np.where(limited, left, stated), whole([most], 1))
     healthy = np.array([fact.healthy for fact in facts.cards], dtype=np.bool_)[card]
+    mig = np.concatenate([placed.slots.state, unused])
     rows = np.flatnonzero(healthy & np.asarray(idle > 0, dtype=np.bool_) & (number[node] > 0))
-    return _Idle(node[rows], card[rows], idle[rows], memory[rows])
+    return _Idle(node[rows], card[rows], idle[rows], memory[rows], mig[rows])
 
 
 def _kinds_of_cards(facts: Facts) -> Ints:
@@ -195,6 +202,10 @@ def _cards_for(placed: Placed, states: _States, shape: Shape) -> tuple[Ints, Who
     """Return how many cards of each set a shape can use, and the idle GPU on them."""
     good = placed.filters.admits_cards(shape, states.card)
     good &= np.asarray((states.idle >= shape.share) & (states.memory >= shape.memory), dtype=np.bool_)
+    if shape.task.mig_profile:
+        for sort in np.flatnonzero(good).tolist():
+            gpu = placed.facts.cards[int(states.card[sort])].gpu
+            good[sort] = mig_cards.opens(shape.task, gpu, *placed.slots.states[int(states.mig[sort])])
     begin = states.first[:-1]
     usable = np.add.reduceat(good[states.sort].astype(np.int64), begin)
     return usable, np.add.reduceat(np.where(good, states.idle, 0)[states.sort], begin)

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from placement.check import mig_cards
 from placement.check.amounts import GPUS
 from placement.check.case import Placed
 from placement.check.exact import Ints, Whole, numbered, sums, whole
@@ -127,7 +128,7 @@ class Most:
             return np.zeros(len(nodes), dtype=np.int64)
         if level not in self._positions:
             number: dict[str, int] = {}
-            names = (node.position.get(level) for node in nodes)
+            names = (node.domains.get(level) for node in nodes)
             found = [number.setdefault(name, len(number)) if name else -1 for name in names]
             self._positions[level] = np.array(found, dtype=np.int64)
         return self._positions[level]
@@ -188,12 +189,22 @@ class Most:
     def _by_cards(self, shape: Shape) -> Ints:
         kind, memory = self._cards
         on_card = np.full(len(kind), min(MANY, self._facts.scale[GPUS] // shape.share), dtype=np.int64)
-        if shape.memory:
+        if shape.task.mig_profile:
+            on_card = self._instances(shape)
+        elif shape.memory:
             there = np.minimum(memory // shape.memory, MANY).astype(np.int64)
             on_card = np.where(there < 0, on_card, np.minimum(on_card, there))
         on_card[~self._placed.filters.admits_cards(shape, np.arange(len(kind), dtype=np.int64))] = 0
         some = sums(kind, (on_card > 0).astype(np.int64), len(self._every))
         return np.where(some < shape.gpus, 0, sums(kind, on_card, len(self._every)) // shape.gpus)
+
+    def _instances(self, shape: Shape) -> Ints:
+        """Return how many MIG instances of a task each card holds at most."""
+        known: dict[int, int] = {}
+        for card in self._facts.cards:
+            if card.kind not in known:
+                known[card.kind] = mig_cards.most(shape.task, card.gpu)
+        return np.array([known[card.kind] for card in self._facts.cards], dtype=np.int64)
 
     @cached_property
     def _rooms(self) -> Rooms:

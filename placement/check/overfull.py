@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.check import device_memory
+from placement.check import clients, device_memory
 from placement.check.amounts import GPU_MEMORY, GPUS
 from placement.check.capacity import amount, exceeds, in_order, label
 from placement.check.facts import Facts, facts_of
 from placement.check.limits import name
 from placement.check.load import Load
 from placement.check.uses import nothing
-from placement.check.violation import decimal, show
+from placement.check.violation import decimal, many, show
 from placement.snapshot import Snapshot
 
 
@@ -59,14 +59,17 @@ def _resources(facts: Facts, load: Load) -> Iterator[Line]:
 
 def _cards(facts: Facts, load: Load) -> Iterator[Line]:
     shared, needed = load.running.share > facts.scale[GPUS], device_memory.exceeds(load, load.running.memory)
-    for card in np.flatnonzero(shared | needed).tolist():
+    tasks, most = clients.on_cards(load, load.running), clients.allowed_on(facts)[load.card]
+    for card in np.flatnonzero(shared | needed | (tasks > most)).tolist():
         node_name, device, _, fact = load.where(card)
         node = int(load.card_node[card])
         place = int(load.spec[node]), int(load.copy[node])
         where = f"{show(node_name)} gpu {device}"
         if shared[card]:
             share = decimal(facts.base(GPUS, load.running.share[card]))
-            yield *place, True, 2 * card, f"{where}: shares add up to {share}, at most 1"
+            yield *place, True, 3 * card, f"{where}: shares add up to {share}, at most 1"
+        if tasks[card] > most[card]:
+            yield *place, True, 3 * card + 1, f"{where}: {many(int(tasks[card]), 'task')} on it, at most {most[card]}"
         if needed[card]:
             taken, memory = (amount(facts, GPU_MEMORY, size) for size in (load.running.memory[card], fact.memory or 0))
-            yield *place, True, 2 * card + 1, f"{where}: tasks need {taken} of memory, at most {memory}"
+            yield *place, True, 3 * card + 2, f"{where}: tasks need {taken} of memory, at most {memory}"

@@ -1,22 +1,24 @@
 """Run time: how long jobs run where they are placed and how long their data take, from the snapshot and the tasks.
 
-A job runs for its seconds times the factors of its card models, of the narrowest level that holds it, of NUMA zones and
-of NICs, rounded up to milliseconds; the cheapest copy of its data is fetched. Numbers are the decimals they are written
-as.
+A job runs for its seconds times the factors of its card models, of the narrowest level that holds it, of NUMA zones, of
+NICs and of how its cards are shared, rounded up to milliseconds; the cheapest copy of its data is fetched. Numbers are
+the decimals they are written as.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from placement import units
 from placement.check.case import Case, Placed
 from placement.check.exact import Bools, Ints
+from placement.check.slowdown import shared_factor, sharing_factor
 from placement.check.tables import differing
 from placement.check.violation import Violation, as_float, show
 from placement.plan import RunTimes
@@ -26,8 +28,10 @@ from placement.snapshot import Duration, Job
 RULE = "run_time"
 ONE = Fraction(1)
 
-Factors = tuple[Fraction, Fraction, Fraction, Fraction]
-"""Of card models, of the level, of NUMA zones and of NICs."""
+Factors = tuple[Fraction, Fraction, Fraction, Fraction, Fraction]
+"""Of card models, of the level, of NUMA zones, of NICs and of sharing."""
+
+Look = TypeVar("Look")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def run_times_of(placed: Placed) -> RunTimes | None:
     found = found_of(placed)
     if not found:
         return None
-    model, level, numa, nic = ([as_float(one.factors[which]) for one in found] for which in range(4))
+    model, level, numa, nic, sharing = ([as_float(one.factors[which]) for one in found] for which in range(5))
     return RunTimes(
         job=[placed.job_name(one.row) for one in found],
         level=[one.level for one in found],
@@ -70,6 +74,7 @@ def run_times_of(placed: Placed) -> RunTimes | None:
         by_level=level,
         by_numa=numa,
         by_nic=nic,
+        by_sharing=sharing,
     )
 
 
@@ -79,7 +84,7 @@ def judge(case: Case) -> Iterator[Violation]:
     yield from differing(RULE, "run", found, due, _text)
 
 
-_Row = tuple[str, str, float, float, float, float, float, float]
+_Row = tuple[str, str, float, float, float, float, float, float, float]
 
 
 def _text(row: _Row) -> str:
@@ -119,13 +124,13 @@ class Jobs:
         if not len(self.row):
             return []
         entries = self.placed.rows.job[self.first].tolist()
-        level, model = self.level.tolist(), self._models()
+        level, model, sharing = self.level.tolist(), self._models(), self._sharing()
         far, few = self._zones()
-        known: dict[tuple[int, int, Fraction, bool, bool], tuple[Fraction, Factors]] = {}
+        known: dict[tuple[int, int, Fraction, bool, bool, Fraction], tuple[Fraction, Factors]] = {}
         rows = []
         for number, entry in enumerate(entries):
             job = self.facts.snapshot.jobs[entry]
-            key = (entry, level[number], model[number], bool(far[number]), bool(few[number]))
+            key = (entry, level[number], model[number], bool(far[number]), bool(few[number]), sharing[number])
             if key not in known:
                 known[key] = self._run(job.duration, *key[1:])
             run, factors = known[key]
@@ -135,18 +140,18 @@ class Jobs:
         return rows
 
     def _run(
-        self, duration: Duration | None, level: int, model: Fraction, far: bool, few: bool
+        self, duration: Duration | None, level: int, model: Fraction, far: bool, few: bool, sharing: Fraction
     ) -> tuple[Fraction, Factors]:
         """Return the run time, and the factors in it."""
         if duration is None:
-            return Fraction(0), (ONE, ONE, ONE, ONE)
+            return Fraction(0), (ONE, ONE, ONE, ONE, ONE)
         by_level = usual(len(self.levels) - 1 - level)
         if duration.levels:
             by_level = self._listed(duration.levels, level, ONE)
         numa = units.exact(duration.numa_misaligned) if far else ONE
         nic = units.exact(duration.nic_misaligned) if few else ONE
-        exactly = units.exact(duration.seconds) * model * by_level * numa * nic
-        return _up(exactly), (model, by_level, numa, nic)
+        exactly = units.exact(duration.seconds) * model * by_level * numa * nic * sharing
+        return _up(exactly), (model, by_level, numa, nic, sharing)
 
     def _listed(self, by_level: Mapping[str, float], level: int, otherwise: Fraction) -> Fraction:
         """Return what is listed of a level, or of the next narrower one that is."""
@@ -170,7 +175,7 @@ class Jobs:
         """By level the number of the domain that the nodes of each entry are in; -1 for none."""
         found = {}
         for level in self.levels[1:-1]:
-            names = [node.position.get(level) for node in self.facts.snapshot.nodes]
+            names = [node.domains.get(level) for node in self.facts.snapshot.nodes]
             known = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}
             found[level] = np.array([-1 if not name else known[name] for name in names], dtype=np.int64)
         return found
@@ -196,22 +201,57 @@ class Jobs:
 
     def _models(self) -> list[Fraction]:
         """Return for each job the largest factor over the models of its cards, 1 without cards."""
+        models = [card.gpu.model for card in self.facts.cards]
+        every = np.ones(len(self.facts.leaves), dtype=np.bool_)
+        return self._largest(
+            models, every, lambda duration, model: units.exact(duration.gpu_models.get(model, 1) if duration else 1)
+        )
+
+    def _sharing(self) -> list[Fraction]:
+        """Return for each job the largest factor over the cards that its tasks share, 1 where none shares any."""
+        cards = [(card.gpu.model, sharing_factor(card.gpu)) for card in self.facts.cards]
+        tasks = [leaf.group.task for leaf in self.facts.leaves]
+        shares = [
+            task is not None and not task.mig_profile and task.gpu_share is not None and units.exact(task.gpu_share) < 1
+            for task in tasks
+        ]
+        if not any(shares):
+            return [ONE] * len(self.first)
+
+        def factor(duration: Duration | None, card: tuple[str, Fraction]) -> Fraction:
+            return ONE if duration is None else shared_factor(duration, *card)
+
+        return self._largest(cards, np.array(shares, dtype=np.bool_), factor)
+
+    def _largest(
+        self, of_cards: Sequence[Look], counts: Bools, factor: Callable[[Duration | None, Look], Fraction]
+    ) -> list[Fraction]:
+        """Return for each job the largest factor over the cards of tasks of leaves that count, 1 without any.
+
+        Parameters
+        ----------
+        of_cards : sequence
+            What a factor depends on, of each card of `Facts.cards`.
+        counts : bool array
+            By leaf.
+        factor : callable
+            Returns the factor of a job's duration and one of these.
+        """
         facts, rows = self.facts, self.placed.rows
         of_row = np.full(len(rows), -1, dtype=np.int64)
         of_row[self.row] = self.unit
+        of_row[~counts[rows.leaf]] = -1
         cards = np.flatnonzero(of_row[rows.row] >= 0)
         kind = facts.kind[rows.spec[rows.row[cards]]]
-        names = [card.gpu.model for card in facts.cards]
-        known = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        of_card = np.array([known[name] for name in names], dtype=np.int64)
-        model = of_card[facts.first_card[kind] + rows.device[cards]]
-        pairs = np.unique(np.column_stack([of_row[rows.row[cards]], model]), axis=0)
+        known = {look: number for number, look in enumerate(dict.fromkeys(of_cards))}
+        of_card = np.array([known[look] for look in of_cards], dtype=np.int64)
+        number = of_card[facts.first_card[kind] + rows.device[cards]]
+        pairs = np.unique(np.column_stack([of_row[rows.row[cards]], number]), axis=0)
         most: dict[int, Fraction] = {}
         listed = list(known)
-        for unit, number in pairs.tolist():
-            duration = facts.snapshot.jobs[rows.job[self.first[unit]]].duration
-            factor = units.exact(1 if duration is None else duration.gpu_models.get(listed[number], 1))
-            most[unit] = max(factor, most.get(unit, factor))
+        for unit, look in pairs.tolist():
+            one = factor(facts.snapshot.jobs[rows.job[self.first[unit]]].duration, listed[look])
+            most[unit] = max(one, most.get(unit, one))
         return [most.get(unit, ONE) for unit in range(len(self.first))]
 
     def _zones(self) -> tuple[Bools, Bools]:
@@ -273,7 +313,7 @@ class Jobs:
                 entries = [] if place is None else [place[0]]
                 last = -1 if place is None else int(self.facts.node_names.first[place[0]]) + place[1]
             else:
-                entries = [entry for entry, node in enumerate(nodes) if node.position.get(level) == name]
+                entries = [entry for entry, node in enumerate(nodes) if node.domains.get(level) == name]
                 last = int(self._numbers[level][entries[0]]) if entries else -1
             found = [0]
             for wider in self.levels[1:own]:

@@ -148,7 +148,7 @@ class Tied:
                 self._domains[level] = facts.node_names.first[spec] + rows.copy[self.row]
             else:
                 entries, place = np.unique(spec, return_inverse=True)
-                names = [facts.snapshot.nodes[entry].position.get(level) for entry in entries.tolist()]
+                names = [facts.snapshot.nodes[entry].domains.get(level) for entry in entries.tolist()]
                 known = {name: number for number, name in enumerate(dict.fromkeys(names))}
                 codes = np.array([-1 if name is None else known[name] for name in names], dtype=np.int64)
                 self._domains[level] = codes[place.reshape(-1)]
@@ -176,7 +176,7 @@ class Tied:
         found: Counter[str] = Counter()
         for entry in entries:
             row = int(self.row[entry])
-            name = self.placed.facts.snapshot.nodes[int(self.placed.rows.spec[row])].position.get(level)
+            name = self.placed.facts.snapshot.nodes[int(self.placed.rows.spec[row])].domains.get(level)
             if level == "node":
                 found[show(self.placed.node_name(row))] += 1
             else:

@@ -5,7 +5,8 @@ tasks of a few hundred. Only running work makes a node its own, and what it take
 
 `compile_work` finds the distinct gangs and tasks, `compile_cards` the kinds of nodes and cards, `scale` the units;
 `compile_running` adds up what is taken, `compile_limits`, `compile_free` and `compile_zones` say what is left;
-`compile_nodes` and `compile_jobs` make the classes, `compile_admission` what filters admit.
+`compile_nodes` and `compile_jobs` make the classes, `compile_admission` what filters admit, and `compile_mig` makes
+nodes of MIG cards.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import numpy as np
 
 from placement.collector import collector_paused
 from placement.compile.cards import Cards, NodeKinds
+from placement.compile.clients import Clients, keeping_off
 from placement.compile.domains import domains, levels_of, tied_places
 from placement.compile.free import free
 from placement.compile.jobs import Shapes, arrival_order, classify_jobs
 from placement.compile.limits import limits
+from placement.compile.mig import asks, sliced
 from placement.compile.nodes import classify_nodes
 from placement.compile.run_times import RunTimes
 from placement.compile.running import running
@@ -44,19 +47,24 @@ def compile(snapshot: Snapshot) -> Instance:  # noqa: A001 - the word of the fie
 
 def _compile(snapshot: Snapshot) -> Instance:
     work = Work(snapshot.jobs)
-    wanted = work.wanted()
     kinds = NodeKinds(snapshot.nodes)
-    scale = choose_scale(wanted, zip(kinds.capacity, kinds.counts, strict=True))
+    pending = np.array([i for i, job in enumerate(snapshot.jobs) if job.running is None], dtype=np.int64)
+    clients = Clients(kinds.nodes, kinds.counts, work, pending)
+    work.count_as(clients.least)
+    wanted = work.wanted()
+    scale = choose_scale(wanted, zip(kinds.capacity, kinds.counts, strict=True), clients.parts)
     total = total_demand(wanted, scale)
     filters = node_filters(work.tasks)
 
     node_spec, node_copy = expand([node.count for node in snapshot.nodes])
     cards = Cards(kinds.nodes, scale, total_memory(wanted, scale))
     used = running(snapshot, work, scale)
+    counted = clients.crowded(used, kinds.of_spec[node_spec[used.nodes]], cards, scale)
+    crowded = not clients.exact or counted is not used
+    used = counted
     limit_rows, place_of_spec, limits_of_place = limits(snapshot, node_spec, used, scale, total)
-    left = free(kinds, cards, kinds.of_spec[node_spec[used.nodes]], used, scale, total)
+    left = free(kinds, cards, kinds.of_spec[node_spec[used.nodes]], used, scale, total, asks(work, pending))
     levels = levels_of(snapshot.topology)
-    pending = np.array([i for i, job in enumerate(snapshot.jobs) if job.running is None], dtype=np.int64)
     waiting = [snapshot.jobs[i] for i in pending.tolist()]
     tied = tied_places(snapshot.nodes, waiting, work.gangs_of(pending), snapshot.topology)
 
@@ -88,14 +96,14 @@ def _compile(snapshot: Snapshot) -> Instance:
         tied,
     )
     needed = needed[:, left.kind[nodes.row]]
-    return Instance(
+    instance = Instance(
         snapshot=snapshot,
         resources=tuple(scale.resources),
         resource_units=tuple(scale.resources.values()),
         card_units=int(1 / scale.card),
         memory_unit=scale.memory,
         value_unit=value_unit,
-        exact=scale.exact and exact_worth,
+        exact=scale.exact and exact_worth and not crowded,
         node_spec=node_spec,
         node_copy=node_copy,
         node_class=nodes.of_node,
@@ -108,7 +116,7 @@ def _compile(snapshot: Snapshot) -> Instance:
         classes=nodes.classes,
         shapes=tuple(shapes.shapes),
         admits_node=shapes.admitted_by_nodes(nodes.keys) & (needed != NEVER),
-        admits_card=admits_card,
+        admits_card=keeping_off(admits_card, shapes.shapes, cards, scale),
         job_classes=job_classes,
         limits=limit_rows,
         levels=levels,
@@ -117,4 +125,6 @@ def _compile(snapshot: Snapshot) -> Instance:
         bound=np.maximum(needed, 0) if with_zones.sets else np.zeros_like(needed),
         node_zones=nodes.zones,
         widest=int(cards.counts.max(initial=0)),
+        crowded=crowded,
     )
+    return sliced(instance, shapes.profiles, work, kinds, cards, scale)

@@ -11,13 +11,14 @@ import numpy as np
 
 from placement import units
 from placement.compile.work import encode
+from placement.hardware.sharing import most_clients, slowdown
 from placement.index import numbered
-from placement.instance import CardKind, Ints
+from placement.instance import Bools, CardKind, Ints
 from placement.rules import CARD_FILTERS, DIMENSIONS
 from placement.scale import Capacity, Scale
 from placement.snapshot import Gpu, Node
 
-_BESIDES = {"name", "count", "position", "labels", "links"}
+_BESIDES = {"name", "count", "position", "nvlink_domain", "labels", "links"}
 """What no dimension and no card filter reads of a node. It is what nodes of one make differ in."""
 _PROVIDES = attrgetter(*(field for field in Node.__struct_fields__ if field not in _BESIDES))
 
@@ -71,6 +72,8 @@ class Cards:
         Card kind, by device index.
     device_memory : list of Fraction or None
         Bytes of each card, likewise.
+    mig : bool array
+        Whether it is in MIG mode, likewise.
     """
 
     def __init__(self, nodes: Sequence[Node], scale: Scale, unlimited: int) -> None:
@@ -80,12 +83,15 @@ class Cards:
         self.keys: list[tuple[Hashable, ...]] = []
         self._index: dict[Hashable, int] = {}
         kind: list[int] = []
+        mig: list[bool] = []
         self.device_memory: list[Fraction | None] = []
         for node in nodes:
             for gpu in node.gpus:
-                kind += [self._number(gpu)] * gpu.count
+                kind += [self._number(gpu, node.cuda)] * gpu.count
+                mig += [gpu.mig_enabled] * gpu.count
                 self.device_memory += [None if gpu.memory is None else units.exact(gpu.memory)] * gpu.count
         self.kind: Ints = np.array(kind, dtype=np.int64)
+        self.mig: Bools = np.array(mig, dtype=np.bool_)
         self.counts: Ints = np.array([sum(gpu.count for gpu in node.gpus) for node in nodes], dtype=np.int64)
         self.start: Ints = np.cumsum(self.counts) - self.counts
 
@@ -100,13 +106,15 @@ class Cards:
         first = int(self.start[node_kind])
         return self.device_memory[first : first + int(self.counts[node_kind])]
 
-    def _number(self, gpu: Gpu) -> int:
+    def _number(self, gpu: Gpu, cuda: str) -> int:
         memory = self.unlimited
         if gpu.memory is not None:
             memory = min(memory, math.floor(units.exact(gpu.memory) / self.scale.memory))
         keys = tuple(rule.card_key(gpu) for rule in CARD_FILTERS)
-        index = self._index.setdefault((keys, memory), len(self.kinds))
+        clients = most_clients(gpu, cuda)
+        slower = None if gpu.mig_enabled or gpu.sharing == "exclusive" else slowdown(gpu)
+        index = self._index.setdefault((keys, memory, clients, slower), len(self.kinds))
         if index == len(self.kinds):
-            self.kinds.append(CardKind(gpu.model, memory, gpu.health == "healthy"))
+            self.kinds.append(CardKind(gpu.model, memory, gpu.health == "healthy", clients, slower))
             self.keys.append(keys)
         return index

@@ -27,7 +27,7 @@ def domains(nodes: Sequence[Node], node_spec: Ints, levels: Sequence[str]) -> In
 
 
 def _numbers(nodes: Sequence[Node], level: str) -> Ints:
-    names = [node.position.get(level, "") for node in nodes]
+    names = [node.domains.get(level, "") for node in nodes]
     known = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}
     return np.array([known.get(name, -1) for name in names], dtype=np.int64)
 
@@ -39,7 +39,7 @@ def tied_places(
     named = {one.level for affinity in map(attrgetter("affinity"), jobs) for one in affinity}
     named.update(level for groups in gangs for level in _levels_of_groups(groups))
     levels = [level for level in topology if level in named]
-    return numbered(tuple(node.position.get(level) for level in levels) for node in nodes)[0]
+    return numbered(tuple(node.domains.get(level) for level in levels) for node in nodes)[0]
 
 
 def _levels_of_groups(groups: Sequence[TaskGroup]) -> Iterator[str]:

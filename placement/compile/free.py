@@ -72,7 +72,15 @@ class Free:
         return different
 
 
-def free(kinds: NodeKinds, cards: Cards, kind_used: Ints, used: Used, scale: Scale, total: dict[str, int]) -> Free:
+def free(
+    kinds: NodeKinds,
+    cards: Cards,
+    kind_used: Ints,
+    used: Used,
+    scale: Scale,
+    total: dict[str, int],
+    apart: bool = False,
+) -> Free:
     """Return what is free.
 
     Parameters
@@ -85,6 +93,8 @@ def free(kinds: NodeKinds, cards: Cards, kind_used: Ints, used: Used, scale: Sca
     scale : Scale
     total : dict of str to int
         What stands for "no limit" of each resource.
+    apart : bool
+        Whether MIG cards are nodes of their own, so that here nothing of them is free; see `placement.compile.mig`.
     """
     kind = np.concatenate([np.arange(len(kinds.nodes), dtype=np.int64), kind_used])
     idle = len(kinds.nodes)
@@ -104,6 +114,9 @@ def free(kinds: NodeKinds, cards: Cards, kind_used: Ints, used: Used, scale: Sca
     units_left = _left(whole, np.zeros(len(card), dtype=np.int64), share, scale.card, scale.whole.card, 0)
     memory_left = _left(cards.device_memory, card, memory, scale.memory, scale.whole.memory, cards.unlimited)
     memory_left = np.minimum(memory_left, cards.unlimited)
+    if apart:
+        units_left[cards.mig[card]] = 0
+        memory_left[cards.mig[card]] = 0
     row = np.repeat(np.arange(len(kind), dtype=np.int64), counts)
     order = np.lexsort((memory_left, units_left, cards.kind[card], row))  # stable: ties go by device index
     of_card = np.stack([cards.kind[card], units_left, memory_left], axis=1)[order]

@@ -13,6 +13,7 @@ from placement.compile.admission import admission
 from placement.compile.work import Work, encode
 from placement.durations import RunTime
 from placement.gang import Branch, Group, Leaf, Ties, leaves
+from placement.hardware.mig import plain_profile
 from placement.index import members, numbered, spread
 from placement.instance import ANY, FEWEST, ONE, Affinity, Bools, Ints, JobClass, Shape
 from placement.rules import CARD_FILTERS, NodeFilter
@@ -42,6 +43,8 @@ class Shapes:
         What filters on nodes and on cards read of each.
     amounts : list of Amounts
         What a task of each takes, before it is rounded.
+    profiles : tuple of str
+        MIG profiles that tasks ask for.
     """
 
     def __init__(self, scale: Scale, work: Work, node_filters: Sequence[NodeFilter]) -> None:
@@ -50,7 +53,11 @@ class Shapes:
         self.keys: list[tuple[tuple[Hashable, ...], tuple[Hashable, ...]]] = []
         self.amounts: list[Amounts] = []
         self._work = work
-        self._taken = [_taken(task, amounts, scale) for task, amounts in zip(work.tasks, work.amounts, strict=True)]
+        self.profiles = tuple(sorted({plain_profile(task.mig_profile) for task in work.tasks if task.mig_profile}))
+        profiles = {name: number for number, name in enumerate(self.profiles)}
+        self._taken = [
+            _taken(task, amounts, scale, profiles) for task, amounts in zip(work.tasks, work.amounts, strict=True)
+        ]
         self._index: dict[Hashable, int] = {}
 
     def of_leaves(self, job: Job, gang: int) -> list[int]:
@@ -82,13 +89,14 @@ class Shapes:
         return admission([keys[1] for keys in self.keys], card_keys, CARD_FILTERS)
 
 
-def _taken(task: Task, amounts: Amounts, scale: Scale) -> Shape:
+def _taken(task: Task, amounts: Amounts, scale: Scale, profiles: Mapping[str, int]) -> Shape:
     return Shape(
-        gpus=task.gpus,
-        units=round_up(amounts.share, scale.card),
+        gpus=0 if task.mig_profile else task.gpus,
+        units=round_up(amounts.part, scale.card),
         memory=round_up(amounts.memory, scale.memory),
         demand=tuple(round_up(amounts.demand.get(name, NONE), unit) for name, unit in scale.resources.items()),
         numa=_NUMA[task.numa],
+        profile=profiles[plain_profile(task.mig_profile)] if task.mig_profile else -1,
     )
 
 

@@ -24,12 +24,12 @@ def limits(
     Entries that lie in the same domains, as far as limits name their levels, lie at the same place.
     """
     levels = list(dict.fromkeys(limit.level for limit in snapshot.limits if limit.level != "cluster"))
-    place, first = numbered(tuple(node.position.get(level) for level in levels) for node in snapshot.nodes)
+    place, first = numbered(tuple(node.domains.get(level) for level in levels) for node in snapshot.nodes)
     inside: dict[tuple[str, str | None], list[int]] = defaultdict(list)
     for number, entry in enumerate(first.tolist()):
         inside["cluster", ""].append(number)
         for level in levels:
-            inside[level, snapshot.nodes[entry].position.get(level)].append(number)
+            inside[level, snapshot.nodes[entry].domains.get(level)].append(number)
     taken = _taken(place[node_spec[used.nodes]].tolist(), used, scale)
     rows: list[LimitRow] = []
     of_place: list[list[int]] = [[] for _ in first]

@@ -10,6 +10,7 @@ import numpy as np
 
 from placement import units
 from placement.durations import DataCopy, RunTime
+from placement.hardware import interference
 from placement.instance import Ints
 from placement.slowdown import usual
 from placement.snapshot import DataLocality, Duration, Job, Node
@@ -33,6 +34,7 @@ class RunTimes:
 
     def __init__(self, nodes: Sequence[Node], node_spec: Ints, levels: tuple[str, ...], domains: Ints) -> None:
         self._nodes, self._spec, self._levels, self._domains = nodes, node_spec, levels, domains
+        self._models = sorted({gpu.model for node in nodes for gpu in node.gpus})
         self._copies: dict[tuple[str, str], tuple[int, ...]] = {}
 
     def of(self, job: Job) -> RunTime | None:
@@ -48,7 +50,16 @@ class RunTimes:
             numa=units.exact(duration.numa_misaligned) if duration.seconds else ONE,
             nic=units.exact(duration.nic_misaligned) if duration.seconds else ONE,
             data=tuple(map(self._copy, job.data)),
+            shared=None if duration.shared is None else units.exact(duration.shared),
+            measured=self._measured(duration),
         )
+
+    def _measured(self, duration: Duration) -> tuple[tuple[str, Fraction], ...]:
+        """Return by card model the factor of the workload that a job names; none where it states one itself."""
+        if not duration.workload or duration.shared is not None:
+            return ()
+        found = ((model, interference.usual(model, duration.workload)) for model in self._models)
+        return tuple((model, factor) for model, factor in found if factor is not None)
 
     def _factors(self, stated: Mapping[str, float]) -> tuple[Fraction, ...]:
         """Return the factor of each level, by what is stated or, if that is nothing, what is usual."""
@@ -76,7 +87,7 @@ class RunTimes:
                 if number >= 0:
                     return np.flatnonzero(self._spec == spec)[number : number + 1]
             return np.zeros(0, dtype=np.int64)
-        specs = [spec for spec, node in enumerate(self._nodes) if node.position.get(self._levels[level]) == name]
+        specs = [spec for spec, node in enumerate(self._nodes) if node.domains.get(self._levels[level]) == name]
         return np.flatnonzero(np.isin(self._spec, specs))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
 from operator import attrgetter
 
 import msgspec
@@ -63,6 +65,11 @@ class Work:
             self.tasks.append(task)
             self.amounts.append(amounts_of(task))
         return number
+
+    def count_as(self, least: Mapping[int, Fraction]) -> None:
+        """Have tasks, by number, count as no less than a part of each of their cards."""
+        for number, part in least.items():
+            self.amounts[number] = replace(self.amounts[number], least=part)
 
     def gangs_of(self, entries: Ints) -> list[tuple[TaskGroup, ...]]:
         """Return the distinct gangs of some entries of the snapshot's jobs."""

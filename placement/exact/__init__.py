@@ -22,6 +22,8 @@ def unsupported(method: str, instance: Instance) -> str | None:
     from placement import ladder
     from placement.exact.size import most_patterns
 
+    if instance.slots is not None and method != "exact":
+        return "its tasks ask for MIG instances, which exact alone knows of"
     if instance.tied and method != "exact":
         return "its jobs say where their tasks may lie relative to one another, which exact alone knows of"
     if method == "ladder":
@@ -80,10 +82,13 @@ def _run(
     from placement.exact.pipeline import Pipeline
     from placement.exact.reference import MOST_TIMED, TIMED_NODES, is_small, solve_reference
     from placement.exact.size import most_patterns
+    from placement.exact.sliced import is_sliced, solve_sliced
     from placement.exact.targets import rest_of, targets_of
     from placement.exact.tied import Tied
     from placement.exact.timed import solve_timed, untimed
 
+    if is_sliced(instance):
+        return solve_sliced(instance, objectives, limits, seed, start, report, partial(run, method=method))
     if "run_time" in objectives:
         found = None
         if method == "exact" and is_small(instance, MOST_TIMED):

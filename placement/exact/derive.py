@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from placement.confined import is_rigid, usable_slices, wider
-from placement.gang import Branch, Group, Leaf
+from placement.confined import is_rigid, lies_within, usable_slices, wider
+from placement.gang import Branch, Group, Leaf, Ties
 from placement.instance import Assignment, Instance, Ints, JobClass
 from placement.models.pooled_topology import Options
 
@@ -229,6 +229,9 @@ def carried(instance: Instance, job_class: JobClass) -> bool:
     sliced = any(group.ties is not None and group.ties.slices for group in groups)
     if not all(_is_said(group, node) for group in groups) or not (is_rigid(root) or (one and not sliced)):
         return False
+    near = {path: affinity.level for affinity in job_class.affinity for path in (affinity.a, affinity.b)}
+    if not _follows(instance, root, 0, near):
+        return False
     pairs = [{child.path for child in group.children} for group in groups if isinstance(group, Branch)]
     return len({affinity.level for affinity in job_class.affinity}) <= 1 and all(
         affinity.together and affinity.level < node and any({affinity.a, affinity.b} <= paths for paths in pairs)
@@ -243,12 +246,29 @@ def _is_said(group: Group, node: int) -> bool:
         return True
     if ties.balanced >= 0 or ties.spread or ties.required == node:
         return False
-    if not ties.slices:
+    # one domain holds the whole group, and so what is cut off at its level or a wider one
+    level = max(0, ties.required)
+    slices = tuple(part for part in ties.slices if part[0] > level)
+    if not slices:
         return True
-    if isinstance(group, Branch) or usable_slices(group, max(0, ties.required), node) != ties.slices:
+    if isinstance(group, Branch) or usable_slices(group, level, node) != slices:
         return False
-    sizes = ties.slices[0][1]
+    sizes = slices[0][1]
     return len(sizes) == 1 or (group.copies == 1 and list(sizes) == sorted(sizes, reverse=True))
+
+
+def _follows(instance: Instance, group: Group, around: int, near: dict[str, int]) -> bool:
+    """Return whether what a group asks at levels wider than that of the unit around it goes without saying.
+
+    It does not where some domain of that level lies in none of the wider one. `near` has levels by path of groups that
+    belong together.
+    """
+    ties = group.ties or Ties()
+    for level in (near.get(group.path, -1), ties.required, *(level for level, _ in ties.slices)):
+        if 0 < level < around and not lies_within(instance, around, level):
+            return False
+        around = max(around, level)
+    return isinstance(group, Leaf) or all(_follows(instance, child, around, near) for child in group.children)
 
 
 def _groups(group: Group) -> Iterator[Group]:

@@ -80,7 +80,7 @@ class Layout:
         twin = Layout.__new__(Layout)
         twin.instance = self.instance
         twin.state = State(self.instance)
-        for name in ("free", "units", "memory", "limits", "slack"):
+        for name in ("free", "units", "memory", "limits", "slack", "slots"):
             setattr(twin.state, name, getattr(self.state, name).copy())
         twin.tasks = [list(spots) for spots in self.tasks]
         twin.count = self.count.copy()
@@ -98,27 +98,38 @@ class Layout:
             Cards of each task, by position in the node, and behind them the zones it is bound to.
         """
         layout = cls(instance)
+        layout.add(shape, node, cards)
+        return layout
+
+    def add(self, shape: Ints, node: Ints, cards: Sequence[tuple[int, ...]]) -> None:
+        """Put many tasks on nodes, as `place` does one by one; see `of_columns`."""
+        instance, state = self.instance, self.state
         with collector_paused():
             for one, host, positions in zip(shape.tolist(), node.tolist(), cards, strict=True):
-                layout.tasks[host].append((one, positions))
-        layout.count += np.bincount(shape, minlength=len(layout.count))
-        state = layout.state
+                self.tasks[host].append((one, positions))
+        self.count += np.bincount(shape, minlength=len(self.count))
+        host = instance.hosts_of(node)
         for r in np.flatnonzero(state.demand.any(axis=0)).tolist():
-            np.subtract.at(state.free[:, r], node, state.demand[shape, r])
+            np.subtract.at(state.free[:, r], host, state.demand[shape, r])
         lengths = np.fromiter(map(len, cards), dtype=np.int64, count=len(cards))
         card = np.fromiter(itertools.chain.from_iterable(cards), dtype=np.int64, count=int(lengths.sum()))
         row = np.repeat(np.arange(len(cards)), lengths)
         of_task = np.array([(task.units, task.memory) for task in instance.shapes], dtype=np.int64).reshape(-1, 2)[
             shape
         ]
+        if instance.slots is not None:
+            state.free[instance.hosts :] = state.free[instance.host[instance.hosts :]]
+            is_slot = card >= instance.slot_base
+            _create(self, shape, node, row[is_slot], card[is_slot] - instance.slot_base)
+            row, card = row[~is_slot], card[~is_slot]
         if instance.zoned:
             is_card = card < instance.widest
-            _bind(layout, shape, node, row[~is_card], card[~is_card] - instance.widest)
+            _bind(self, shape, node, row[~is_card], card[~is_card] - instance.widest)
             row, card = row[is_card], card[is_card]
         np.subtract.at(state.units, (node[row], card), of_task[row, 0])
         np.subtract.at(state.memory, (node[row], card), of_task[row, 1])
-        _count_in_limits(layout, shape, node)
-        return layout
+        if len(state.limits):
+            state.limits -= limit_use(self, shape, node)
 
     @classmethod
     def of(cls, instance: Instance, assignment: Assignment) -> Layout:
@@ -137,14 +148,25 @@ def _bind(layout: Layout, shape: Ints, node: Ints, row: Ints, zone: Ints) -> Non
         layout.state.bind(np.flatnonzero(bits == some), some, shape, node)
 
 
-def _count_in_limits(layout: Layout, shape: Ints, node: Ints) -> None:
-    """Take what tasks use of every limit row that their node counts in."""
-    instance, limits = layout.instance, layout.state.limits
-    if not len(limits):
-        return
+def _create(layout: Layout, shape: Ints, node: Ints, row: Ints, start: Ints) -> None:
+    """Put MIG instances on cards; each row is a task, and its instance starts at a slot."""
+    slots, now = layout.instance.slots, layout.state.slots
+    assert slots is not None
+    profile = np.array([task.profile for task in layout.instance.shapes], dtype=np.int64)[shape[row]]
+    for card, p, first in zip(node[row].tolist(), profile.tolist(), start.tolist(), strict=True):
+        now[card] = slots.after[now[card], p, first]
+
+
+def limit_use(layout: Layout, shape: Ints, node: Ints) -> Ints:
+    """Return what some tasks use of every limit row that their node counts in."""
+    instance, rows = layout.instance, len(layout.state.limits)
+    total = np.zeros(rows, dtype=np.int64)
+    if not rows:
+        return total
     shapes = len(instance.shapes)
-    use = np.array([[layout.state.limit_use(s, q) for s in range(shapes)] for q in range(len(limits))], dtype=np.int64)
+    use = np.array([[layout.state.limit_use(s, q) for s in range(shapes)] for q in range(rows)], dtype=np.int64)
     pair, times = np.unique(instance.node_class[node] * shapes + shape, return_counts=True)
     for number, count in zip(pair.tolist(), times.tolist(), strict=True):
-        rows = list(instance.classes[number // shapes].limits)
-        limits[rows] -= count * use[rows, number % shapes]
+        inside = list(instance.classes[number // shapes].limits)
+        total[inside] += count * use[inside, number % shapes]
+    return total

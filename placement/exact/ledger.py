@@ -137,10 +137,10 @@ class Ledger:
             return self.limits
         return replace(self.limits, deadline=time.monotonic() + share * self.limits.left)
 
-    def propose(self, layout: Layout) -> None:
-        """Take a layout as standing if it is legal and better."""
+    def propose(self, layout: Layout, also_equal: bool = False) -> None:
+        """Take a layout as standing if it is legal and better, or where that is asked for as good."""
         proposed = Standing.of_layout(self.goals, layout, self.seed)
-        if self._is_better(proposed):
+        if self._is_better(proposed) or (also_equal and proposed.ranks == self.standing.ranks and _is_legal(proposed)):
             self.standing = proposed
             self.tell("placed")
 
@@ -151,9 +151,7 @@ class Ledger:
             self.tell(phase)
 
     def _is_better(self, standing: Standing) -> bool:
-        state = standing.layout.state
-        legal = (state.free >= 0).all() and (state.slack >= 0).all() and (state.limits >= 0).all()
-        return bool(legal and standing.ranks > self.standing.ranks)
+        return standing.ranks > self.standing.ranks and _is_legal(standing)
 
     def result(self, timing: Timing, proven: bool) -> Result:
         """Return the answer; `proven` says whether the targets are all that was asked for."""
@@ -180,3 +178,9 @@ class Ledger:
     def tell_bounds(self, phase: str) -> None:
         """Report the bounds alone."""
         self.report(Progress(phase, None, self.bounds()))
+
+
+def _is_legal(standing: Standing) -> bool:
+    """Return whether nothing is taken that is not there."""
+    state = standing.layout.state
+    return bool((state.free >= 0).all() and (state.slack >= 0).all() and (state.limits >= 0).all())

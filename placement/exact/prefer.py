@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
+from placement.confined import lies_within
 from placement.gang import Branch, Group, leaves
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance, Ints
@@ -25,13 +27,18 @@ TRIES = 12
 def hardened(instance: Instance) -> Instance:
     """Return the instance in which groups require the levels that they prefer; those of nodes stay wishes.
 
-    Placements in it are placements in the original.
+    So does the wish of a group that requires a wider level of which some of the preferred domains lie in no domain: it
+    would not ask for that any more. Placements in the instance are placements in the original.
     """
     narrowest = len(instance.levels) - 1
 
+    @cache
+    def holds(wide: int, narrow: int) -> bool:
+        return wide <= 0 or lies_within(instance, narrow, wide)
+
     def harden(group: Group) -> Group:
         ties = group.ties
-        if ties is not None and ties.required < ties.preferred < narrowest:
+        if ties is not None and ties.required < ties.preferred < narrowest and holds(ties.required, ties.preferred):
             ties = replace(ties, required=ties.preferred)
         if isinstance(group, Branch):
             return replace(group, children=tuple(map(harden, group.children)), ties=ties)

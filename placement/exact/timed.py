@@ -24,6 +24,7 @@ from placement.heuristics.greedy import Greedy
 from placement.index import members
 from placement.instance import Assignment, Instance, Ints
 from placement.run_time import placed
+from placement.shared_cards import parted, sharing_factor
 from placement.solver import Limits, Progress, Report, Result, Stop
 
 SHARE = 0.75
@@ -91,9 +92,11 @@ def untimed(instance: Instance) -> Instance:
     )
     _, first = np.unique(to, return_index=True)
     job_class = to[instance.job_class]
+    # not by the class of each job: there may be jobs that are none of these
+    jobs = [[instance.job_classes[k].jobs for k in some.tolist()] for some in members(to, len(first))]
     classes = tuple(
-        replace(instance.job_classes[k], jobs=jobs, run=None)
-        for k, jobs in zip(first.tolist(), members(job_class, len(first)), strict=True)
+        replace(instance.job_classes[k], jobs=np.sort(np.concatenate(mine)), run=None)
+        for k, mine in zip(first.tolist(), jobs, strict=True)
     )
     return replace(instance, job_class=job_class, job_classes=classes)
 
@@ -210,20 +213,26 @@ class _Search:
 
 def _extremes(instance: Instance) -> tuple[np.ndarray, np.ndarray]:
     """Return the least milliseconds that jobs of each class may take, and what cards and data may lose, weighted."""
-    models = {kind.model for kind in instance.card_kinds}
+    kinds = set(instance.card_kinds)
     least, loss = np.zeros(len(instance.job_classes)), np.zeros(len(instance.job_classes))
     for number, job_class in enumerate(instance.job_classes):
         run = job_class.run
         if run is None:
             continue
         listed = dict(run.models)
-        with_cards = any(instance.shapes[leaf.shape].gpus for leaf in job_class.leaves)
-        factors = [listed.get(model, Fraction(1)) for model in models] if with_cards else []
-        factors = factors or [Fraction(1)]
+        shapes = [leaf.shape for leaf in job_class.leaves]
+        of_kinds = kinds if any(instance.shapes[shape].gpus for shape in shapes) else ()
+        factors = [listed.get(kind.model, Fraction(1)) for kind in of_kinds] or [Fraction(1)]
+        parts = [parted(instance, shape) for shape in shapes]
+        sharing = [sharing_factor(kind, run) for kind in kinds] if any(parts) else []
+        sharing = sharing or [Fraction(1)]
+        if not all(parts):
+            sharing.append(Fraction(1))  # it may run without those that share
+        ends = (min(factors), min(sharing)), (max(factors), max(sharing))
         alone = sum(leaf.count * leaf.copies for leaf in job_class.leaves) == 1
         levels = range(len(run.levels))[-1:] if alone else range(len(run.levels))
-        spans = [run.milliseconds(level, f, False, False) for level in levels for f in (min(factors), max(factors))]
-        last = [run.milliseconds(len(run.levels) - 1, f, False, False) for f in (min(factors), max(factors))]
+        spans = [run.milliseconds(level, f, False, False, g) for level in levels for f, g in ends]
+        last = [run.milliseconds(len(run.levels) - 1, f, False, False, g) for f, g in ends]
         fetch = [min(copy.fetch) for copy in run.data], [max(copy.fetch) for copy in run.data]
         least[number] = min(spans) + min(fetch[0], default=0)
         loss[number] = run.weight * (last[1] - last[0] + min(fetch[1], default=0) - min(fetch[0], default=0))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.heuristics.nodes import Nodes
-from placement.instance import ANY, Bools, Ints, Shape
+from placement.instance import ANY, NO_INTS, Bools, Instance, Ints, Shape
+from placement.mig.slots import Slots
 
 MOST_TABLES = 64
 """Tables kept; the one used least recently is given up for another."""
@@ -82,6 +83,37 @@ class _Table:
     seen: int
 
 
+def node_rows(instance: Instance, order: Ints) -> Ints:
+    """Return the number of the node of each row, given what the rows are: that of its first row.
+
+    Nodes are numbered by row, so that among equal ones the first in the fixed order is taken; MIG cards are rows of
+    their own, and of one node with their host.
+    """
+    if instance.slots is None:
+        return np.arange(len(order), dtype=np.int64)
+    _, first, number = np.unique(instance.hosts_of(order), return_index=True, return_inverse=True)
+    found: Ints = first[number.reshape(-1)]
+    return found
+
+
+def most_instances(slots: Slots) -> Ints:
+    """Return how many instances of each profile a card in each state has room for, if there are no others.
+
+    Returns
+    -------
+    int array (Z + 1, P)
+        The last row, of what is no MIG card, is 0.
+    """
+    most = np.zeros((len(slots.cards) + 1, len(slots.profiles)), dtype=np.int64)
+    # every instance takes a slot, so what a state leads to has more of them taken
+    for state in sorted(range(len(slots.cards)), key=lambda z: -slots.cards[z].bits.bit_count()):
+        for profile, leads_to in enumerate(slots.after[state]):
+            reached = leads_to[leads_to >= 0]
+            if len(reached):
+                most[state, profile] = 1 + most[reached, profile].max()
+    return most
+
+
 class Domains:
     """What is known of every domain.
 
@@ -102,15 +134,15 @@ class Domains:
         instance = nodes.instance
         self._nodes = nodes
         order = np.array([nodes.node(row) for row in range(nodes.count)], dtype=np.int64)
-        # nodes are numbered by row, so that among equal ones the first in the fixed order is taken
         self.of_row: Ints = instance.domains[:, order]
-        self.of_row[-1] = np.arange(nodes.count)
+        self.of_row[-1] = node_rows(instance, order)
         self.of_node = np.empty_like(self.of_row)
         self.of_node[:, order] = self.of_row
         self.levels = len(instance.levels)
         self._counts: list[int] = (self.of_row.max(axis=1, initial=-1) + 1).tolist()
         self.everywhere = Region(nodes.count)
         self.nowhere = Region(nodes.count, np.zeros(0, dtype=np.int64))
+        self._holds = NO_INTS if instance.slots is None else most_instances(instance.slots)
         self._healthy = np.array([kind.healthy for kind in instance.card_kinds] + [False], dtype=np.bool_)
         self._touched: list[int] = []
         self._tables: dict[int, _Table] = {}
@@ -226,6 +258,8 @@ class Domains:
         if shape.gpus:
             usable = state.usable(key, rows)
             np.minimum(tasks, self._by_cards(shape, rows, usable).sum(axis=1) // shape.gpus, out=tasks)
+        if shape.profile >= 0:
+            np.minimum(tasks, self._holds[state.slots[rows], shape.profile], out=tasks)
         if shape.numa != ANY and state.instance.zone_sets:
             self._within_zones(key, shape, rows, tasks)
         tasks[~self._nodes.instance.admits_node[key][self._nodes.row_class[rows]]] = 0

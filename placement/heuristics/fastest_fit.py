@@ -10,6 +10,7 @@ from placement.heuristics.best_fit import BestFit
 from placement.heuristics.domain_order import Candidates, DomainOrder, lowest
 from placement.heuristics.nodes import Nodes
 from placement.instance import Instance, Ints
+from placement.shared_cards import parted, sharing_factor
 
 MOST_FIT = 1000
 """More than best fit says of any node with room."""
@@ -87,20 +88,23 @@ class FastestDomains(DomainOrder):
 
 def ranks(instance: Instance) -> Ints:
     """Return the place of each card kind for each shape, shape (S, C + 1), 0 for the first; the last is no card."""
-    models = [kind.model for kind in instance.card_kinds]
-    found = np.zeros((len(instance.shapes), len(models) + 1), dtype=np.int64)
-    seconds = np.zeros((len(instance.shapes), len(models)))
+    kinds = instance.card_kinds
+    found = np.zeros((len(instance.shapes), len(kinds) + 1), dtype=np.int64)
+    seconds = np.zeros((len(instance.shapes), len(kinds)))
+    apart = any(kind.slowdown not in (None, 1) for kind in kinds)
     for job_class in instance.job_classes:
         run = job_class.run
-        if run is not None and run.models:
+        if run is not None and (run.models or apart or run.shared is not None or run.measured):
             listed = dict(run.models)
-            factors = np.array([float(listed.get(model, 1)) for model in models])
+            factors = np.array([float(listed.get(kind.model, 1)) for kind in kinds])
+            sharing = np.array([float(sharing_factor(kind, run)) for kind in kinds])
             for leaf in job_class.leaves:
                 tasks = leaf.count * leaf.copies * job_class.size
-                seconds[leaf.shape] += factors * float(run.seconds * run.weight) * tasks
+                by_kind = factors * sharing if parted(instance, leaf.shape) else factors
+                seconds[leaf.shape] += by_kind * float(run.seconds * run.weight) * tasks
     unwanted = _places(-seconds.sum(axis=0))
     for shape, row in enumerate(seconds):
-        found[shape, :-1] = _places(row) * (len(models) + 1) + unwanted
+        found[shape, :-1] = _places(row) * (len(kinds) + 1) + unwanted
     return found
 
 

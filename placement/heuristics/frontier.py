@@ -11,6 +11,8 @@ from placement.instance import Bools, Ints
 
 TRIES = 8
 """Full nodes met one by one before many are looked at together."""
+CARD_TRIES = 2
+"""The same for MIG cards, of which there are many and most are full for an instance of some size."""
 
 AHEAD = 512
 """How many are looked at together."""
@@ -37,14 +39,14 @@ class Frontier:
         self._asked.add(shape)
         look = is_open if within is None else is_open & within
         row = _next(look, self._from[shape])
-        tries = 0
+        tries, patience = 0, TRIES if self._nodes.instance.shapes[shape].profile < 0 else CARD_TRIES
         while row >= 0:
             self.cards = state.spot(shape, row)
             if self.cards is not None:
                 break
             is_open[row] = look[row] = False
             tries += 1
-            if tries % TRIES == 0:
+            if tries % patience == 0:
                 ahead = look[row : row + AHEAD].nonzero()[0] + row
                 is_open[ahead] = look[ahead] = state.has_room(shape, ahead)
             row = _next(look, row)

@@ -99,8 +99,10 @@ class Greedy:
 
 
 def _file_order(instance: Instance) -> Ints:
-    """Return the nodes as the snapshot lists them, copies of counted ones spread evenly."""
-    return np.lexsort((np.arange(instance.nodes), spread(instance.node_spec, instance.node_copy)))
+    """Return the nodes as the snapshot lists them, copies of counted ones spread evenly, MIG cards as their hosts."""
+    hosts = instance.hosts
+    position = spread(instance.node_spec[:hosts], instance.node_copy[:hosts])
+    return np.lexsort((np.arange(instance.nodes), position[instance.hosts_of(np.arange(instance.nodes))]))
 
 
 class _Run:

@@ -39,7 +39,7 @@ class Nodes:
     version : int array
         Changes when the row does.
     changes : int
-        Placed tasks, less those taken back.
+        Placed tasks, less those taken back; one that is placed where nodes share what is free counts for each of them.
     """
 
     def __init__(self, instance: Instance, order: Ints, marks: Ints | None = None) -> None:
@@ -68,12 +68,25 @@ class Nodes:
         self.kinds: Ints = np.arange(self.count, self.count + len(kind_class))
         self.row_class = np.concatenate([of_node, kind_class])
         self.state = State(_without_limits(instance, self.row_class))
+        self.state.mates = self._mates()
         self._use, self._counts_in = _limit_tables(instance)
         self._left = np.array([row.capacity for row in instance.limits], dtype=np.int64)
         self._journal: list[tuple[int, int, tuple[int, ...], int]] = []
         self._changed: Ints = np.zeros(LEAST_CHANGES, dtype=np.int64)
         self.version: Ints = np.ones(self.count + len(kind_class), dtype=np.int64)
         self.changes = 0
+
+    def _mates(self) -> dict[int, Ints]:
+        """Return the rows that share what is free with each row that shares it; see `Instance.mates`."""
+        if not self.instance.mates:
+            return {}
+        row_of = np.empty(self.count, dtype=np.int64)
+        row_of[self._node_at] = np.arange(self.count)
+        known: dict[int, Ints] = {}
+        rows = {}
+        for node, mates in self.instance.mates.items():
+            rows[int(row_of[node])] = known.setdefault(id(mates), row_of[mates])
+        return rows
 
     # --- looking -------------------------------------------------------------------------------------------------
 
@@ -82,7 +95,7 @@ class Nodes:
         return self._node_at[row]
 
     def changed(self, since: int) -> Ints:
-        """Return the rows of the tasks placed since there were so many, a row perhaps more than once."""
+        """Return the rows that changed since there were so many changes, a row perhaps more than once."""
         if self.changes - since > self.count:
             return np.arange(self.count)
         return self._changed[since : self.changes]
@@ -105,10 +118,12 @@ class Nodes:
         self._journal.append((shape, row, cards, int(self.marks[row])))
         self._change(shape, row, cards, 1)
         self.marks[row] |= marks
-        if self.changes == len(self._changed):
-            self._changed = np.concatenate([self._changed, np.zeros_like(self._changed)])
-        self._changed[self.changes] = row
-        self.changes += 1
+        mates = self.state.mates.get(row)
+        rows = [row] if mates is None else mates.tolist()
+        if self.changes + len(rows) > len(self._changed):
+            self._changed = np.concatenate([self._changed, np.zeros(len(self._changed) + len(rows), dtype=np.int64)])
+        self._changed[self.changes : self.changes + len(rows)] = rows
+        self.changes += len(rows)
 
     def mark(self) -> int:
         """Return the present point in time, for `undo`."""
@@ -121,7 +136,9 @@ class Nodes:
             shape, row, cards, marks = self._journal.pop()
             self._change(shape, row, cards, -1)
             self.marks[row] = marks
-            self.changes -= 1
+            self.changes -= len(self.state.mates.get(row, (row,)))
+        if self.state.mates and len(undone):
+            undone = np.concatenate([self.state.mates.get(row, np.array([row])) for row in undone.tolist()])
         return undone
 
     def commit(self) -> None:
@@ -130,7 +147,7 @@ class Nodes:
 
     def _change(self, shape: int, row: int, cards: tuple[int, ...], sign: int) -> None:
         self.state.place(shape, row, cards, sign)
-        self.version[row] += 1
+        self.version[self.state.mates.get(row, row)] += 1
         if len(self._left):
             self._left -= sign * self._use[shape] * self._counts_in[self.row_class[row]]
 
@@ -151,7 +168,7 @@ def _limit_tables(instance: Instance) -> tuple[Ints, Bools]:
         return use, counts_in
     for s, shape in enumerate(instance.shapes):
         for row, limit in enumerate(instance.limits):
-            use[s, row] = shape.gpus * shape.units if limit.resource == GPU else shape.demand[limit.resource]
+            use[s, row] = shape.of_cards if limit.resource == GPU else shape.demand[limit.resource]
     for k, node_class in enumerate(instance.classes):
         counts_in[k, list(node_class.limits)] = True
     return use, counts_in

@@ -122,7 +122,7 @@ class Rule(ABC):
 
     def asked_units(self, shape: int) -> int:
         """Return the card units that a task takes in all."""
-        return self.shapes[shape].gpus * self.shapes[shape].units
+        return self.shapes[shape].of_cards
 
     def gpu_free(self, rows: Ints) -> Floats:
         """Return the free card units as a fraction of the largest node."""

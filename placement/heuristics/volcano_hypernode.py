@@ -10,7 +10,7 @@ import numpy as np
 from placement import units
 from placement.gang import Group, Ties
 from placement.heuristics.domain_order import Candidates, DomainOrder, lowest
-from placement.heuristics.domains import Domains
+from placement.heuristics.domains import Domains, node_rows
 from placement.heuristics.nodes import Nodes
 from placement.heuristics.ranking import Ranking
 from placement.heuristics.rule import Finder, Floats, Rule
@@ -108,7 +108,7 @@ class Use:
         self.nothing: Floats = np.zeros(len(self._columns) + 1)
         order = np.array([rule.nodes.node(row) for row in range(rule.nodes.count)], dtype=np.int64)
         self.of_row: Ints = instance.domains[:, order]
-        self.of_row[-1] = np.arange(rule.nodes.count)
+        self.of_row[-1] = node_rows(instance, order)
         self.levels = len(self.of_row)
         specs = np.array([self._size_of(node) for node in instance.snapshot.nodes], dtype=np.int64)
         self._size: Ints = specs.reshape(-1, len(self.nothing))[instance.node_spec[order]]

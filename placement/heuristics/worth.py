@@ -64,6 +64,6 @@ def _shares(instance: Instance) -> list[list[float]]:
         for number, amount in enumerate((*node_class.free, cards)):
             free[number] += amount * node_class.size
     return [
-        [amount / max(1, total) for amount, total in zip((*shape.demand, shape.gpus * shape.units), free, strict=True)]
+        [amount / max(1, total) for amount, total in zip((*shape.demand, shape.of_cards), free, strict=True)]
         for shape in instance.shapes
     ]

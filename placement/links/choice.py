@@ -44,7 +44,8 @@ def by_links(instance: Instance, assignment: Assignment, *, within_zones: bool =
         Whether cards of different NUMA zones are never exchanged.
     """
     lengths = np.diff(assignment.offset)
-    rows = np.flatnonzero((lengths > 0) & ordered(instance, assignment.node))
+    # a MIG card is a node by itself: of what lies on it nothing can be exchanged
+    rows = np.flatnonzero((lengths > 0) & (assignment.node < instance.hosts) & ordered(instance, assignment.node))
     if not len(rows):
         return assignment
     rows = rows[np.argsort(assignment.node[rows], kind="stable")]

@@ -89,7 +89,8 @@ def set_scores(instance: Instance, assignment: Assignment, gpus: list[list[int]]
     list of int or None
         None for tasks with fewer than two cards and on nodes that list no paths; empty if that is every task.
     """
-    rows = np.flatnonzero((np.diff(assignment.offset) > 1) & linked(instance, assignment.node))
+    wide = (np.diff(assignment.offset) > 1) & (assignment.node < instance.hosts)  # a MIG instance is no set of cards
+    rows = np.flatnonzero(wide & linked(instance, assignment.node))
     if not len(rows):
         return []
     scores: list[int | None] = [None] * len(assignment)

@@ -8,7 +8,6 @@ The best exchange of alike cards is made until none helps.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,22 +45,32 @@ def improve(near: Ints, group: Ints, sets: Sequence[tuple[int, ...]], free: Bool
     weight[-1] = 1
     alike = group[:, None] == group
     at = at.copy()
+    inside = member[at]
+    joins = near @ inside
     while True:
-        gain = np.where(alike, _gains(near, member[at], weight), 0)
+        gain = np.where(alike, _gains(near, inside, joins, weight), 0)
         a, b = np.unravel_index(int(np.argmax(gain)), gain.shape)
         if gain[a, b] <= 0:
             break
-        at[[a, b]] = at[[b, a]]
-    inside = member[at]
-    return int((weight * inside * (near @ inside)).sum()) // 2, at
+        joins += np.outer(near[a] - near[b], inside[b] - inside[a])
+        at[[a, b]], inside[[a, b]] = at[[b, a]], inside[[b, a]]
+    return int((weight * inside * joins).sum()) // 2, at
 
 
-def _gains(near: Ints, member: Ints, weight: Ints) -> Ints:
+def _gains(near: Ints, member: Ints, joins: Ints, weight: Ints) -> Ints:
     """Return by how much the value grows when two cards exchange what is on them."""
-    weighted, joins = member * weight, near @ member
-    there = weighted @ joins.T
-    shared = weighted @ (member * joins).T
-    alone = weighted.sum(axis=1)[:, None] - weighted @ member.T
+    if (member.sum(axis=1) <= 1).all():
+        # the same without products of matrices
+        one = member.argmax(axis=1)
+        alone = (weight[one] * member.max(axis=1))[:, None]
+        same = (one[:, None] == one) & (alone > 0) & (alone.T > 0)
+        there = alone * joins[:, one].T
+        shared, alone = np.where(same, there, 0), np.where(same, 0, alone)
+    else:
+        weighted = member * weight
+        there = weighted @ joins.T
+        shared = weighted @ (member * joins).T
+        alone = weighted.sum(axis=1)[:, None] - weighted @ member.T
     one_way = there - shared - near * alone - (np.diag(there)[:, None] - shared.T)
     return np.asarray(one_way + one_way.T, dtype=np.int64)
 
@@ -71,10 +80,7 @@ def grown(near: Ints, group: Ints, sets: Sequence[tuple[int, ...]]) -> Ints:
     left = np.ones(len(near), dtype=np.bool_)
     at = np.full(len(near), -1, dtype=np.int64)
     for cards in sorted(sets, key=len, reverse=True):
-        need = Counter(group[list(cards)].tolist())
-        seeds = np.flatnonzero(left & np.isin(group, list(need)))
-        grown_sets = (_grow(near, group, left, need, seed) for seed in seeds.tolist())
-        best = max(grown_sets, key=lambda chosen: int(near[np.ix_(chosen, chosen)].sum()))
+        best = _grown_best(near, group, left, np.bincount(group[list(cards)], minlength=int(group.max()) + 1))
         left[best] = False
         at[_by_group(best, group)] = _by_group(cards, group)
     content = np.setdiff1d(np.arange(len(near)), at)
@@ -82,20 +88,26 @@ def grown(near: Ints, group: Ints, sets: Sequence[tuple[int, ...]]) -> Ints:
     return at
 
 
-def _grow(near: Ints, group: Ints, left: Bools, need: Counter[int], seed: int) -> list[int]:
-    """Return a set with the needed number of cards of each group, the nearest card next."""
-    chosen, need, open_ = [seed], Counter(need), left.copy()
-    joins = near[seed].copy()
-    open_[seed] = False
-    need[int(group[seed])] -= 1
-    while +need:
-        possible = np.flatnonzero(open_ & np.isin(group, list(+need)))
-        card = int(possible[np.argmax(joins[possible])])
-        chosen.append(card)
+def _grown_best(near: Ints, group: Ints, left: Bools, need: Ints) -> Ints:
+    """Return the best of the sets with the needed number of cards of each group, grown from each seed at once.
+
+    The nearest of the cards that are left comes next, the first of equal ones.
+    """
+    seeds = np.flatnonzero(left & (need[group] > 0))
+    rows = np.arange(len(seeds))
+    wanted, open_, joins = np.tile(need, (len(seeds), 1)), np.tile(left, (len(seeds), 1)), near[seeds]
+    chosen, score = [seeds], np.zeros(len(seeds), dtype=np.int64)
+    open_[rows, seeds] = False
+    wanted[rows, group[seeds]] -= 1
+    for _ in range(int(need.sum()) - 1):
+        card = np.where(open_ & (wanted[:, group] > 0), joins, -1).argmax(axis=1)
+        score += joins[rows, card]
         joins += near[card]
-        open_[card] = False
-        need[int(group[card])] -= 1
-    return chosen
+        open_[rows, card] = False
+        wanted[rows, group[card]] -= 1
+        chosen.append(card)
+    best: Ints = np.stack(chosen, axis=1)[int(score.argmax())]
+    return best
 
 
 def _by_group(cards: Ints | Sequence[int], group: Ints) -> list[int]:

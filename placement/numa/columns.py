@@ -48,13 +48,17 @@ class Columns:
 
 
 def without_zones(instance: Instance, assignment: Assignment) -> tuple[Assignment, Ints]:
-    """Return an assignment that names cards alone, and the canonical zones that each task is bound to, as bits."""
+    """Return an assignment that names cards alone, and the canonical zones that each task is bound to, as bits.
+
+    First slots of MIG instances are left out like zones; `placement.naming` has them.
+    """
     bound = np.zeros(len(assignment), dtype=np.int64)
     is_zone = assignment.cards >= instance.widest
     if not is_zone.any():
         return assignment, bound
     row = np.repeat(np.arange(len(assignment), dtype=np.int64), np.diff(assignment.offset))
-    np.bitwise_or.at(bound, row[is_zone], 1 << assignment.cards[is_zone] - instance.widest)
+    zones = is_zone & (assignment.cards < instance.slot_base)
+    np.bitwise_or.at(bound, row[zones], 1 << assignment.cards[zones] - instance.widest)
     lengths = np.bincount(row[~is_zone], minlength=len(assignment))
     offset = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
     return replace(assignment, cards=assignment.cards[~is_zone], offset=offset), bound

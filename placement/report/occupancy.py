@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from placement import units
+from placement.hardware.mig import fraction
 from placement.plan import Plan
 from placement.snapshot import Gpu, Snapshot, Task, TaskGroup
 
@@ -87,4 +88,7 @@ def leaf_tasks(groups: tuple[TaskGroup, ...], above: str = "") -> Iterator[tuple
 
 
 def _share(task: Task) -> Fraction:
+    """Return what part of a card a task takes; a MIG instance is drawn as what it counts as."""
+    if task.mig_profile:
+        return fraction(task.mig_profile) or Fraction(1)
     return units.exact(1 if task.gpu_share is None else task.gpu_share)

@@ -126,7 +126,7 @@ def domains(snapshot: Snapshot, rows: Sequence[Row], letters: Mapping[str, str])
     letters : mapping of str to str
         Letters of jobs; new work of the others has a mark in common.
     """
-    position = {name: node.position for node in snapshot.nodes for name in names(node.name, node.count)}
+    position = {name: node.domains for node in snapshot.nodes for name in names(node.name, node.count)}
     root = Domain("cluster", 0)
     known: dict[tuple[int, str], Domain] = {}
     for row in rows:

@@ -9,14 +9,24 @@ from placement.rules.base import Dimensions as Dimensions
 from placement.rules.base import NodeFilter as NodeFilter
 from placement.rules.base import Tabulated as Tabulated
 from placement.rules.card_model import CardModel, ComputeCapability, Exclusive, Health
+from placement.rules.isolation import Isolation, ReplicaMemory
 from placement.rules.labels import NodeSelector
+from placement.rules.mig import Mig
 from placement.rules.resources import NodeResources
 from placement.rules.software import Software
 from placement.rules.taints import Cordon, Taints
 from placement.snapshot import Task
 
 NODE_FILTERS: tuple[NodeFilter, ...] = (NodeSelector(), Taints(), Cordon(), Software())
-CARD_FILTERS: tuple[CardFilter, ...] = (Health(), CardModel(), ComputeCapability(), Exclusive())
+CARD_FILTERS: tuple[CardFilter, ...] = (
+    Health(),
+    CardModel(),
+    ComputeCapability(),
+    Mig(),
+    Exclusive(),
+    Isolation(),
+    ReplicaMemory(),
+)
 DIMENSIONS: tuple[Dimensions, ...] = (NodeResources(),)
 
 

@@ -9,6 +9,9 @@ import msgspec
 from placement.snapshot.nothing import NOTHING
 from placement.units import Quantity
 
+NVLINK_DOMAIN = "nvlink_domain"
+"""Name of the topology level at which the field of that name says where a node is."""
+
 
 class Taint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
     """A mark that keeps tasks without a matching toleration off a node, as in Kubernetes.
@@ -51,11 +54,21 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         ``"unhealthy"`` cards take no new work.
     sharing : str
         ``"shared"``: fractional shares may be placed on the card; ``"exclusive"``: whole-card tasks only;
-        ``"time_slicing"``, ``"mps"`` and ``"vgpu"`` name the mechanism.
+        ``"time_slicing"``, ``"mps"`` and ``"vgpu"`` name the mechanism, on which depends what is guaranteed and to how
+        many (`placement.hardware.sharing`). A node does not have both ``"time_slicing"`` and ``"mps"`` cards.
+    replicas : int, optional
+        Most tasks that share one of these cards at a time; absent means as many as fit. With MPS each of N tasks that
+        take a share has one Nth of the memory.
     mig_enabled : bool
-        Whether MIG mode is on.
+        Whether MIG mode is on: then the card takes tasks with a ``mig_profile`` and no others.
     mig_layout : tuple of MigInstance
-        The instances that exist now, on each card of the entry.
+        The instances that exist now, on each card of the entry. Those that no running task uses may be destroyed for
+        others.
+    mig_static : bool
+        Whether instances stay as they are: none is created and none destroyed.
+    mig_switchable : bool
+        Whether MIG mode may be switched while nothing runs on the card. `placement.partition` decides about such cards;
+        every other command leaves the mode as it is.
     """
 
     model: str
@@ -64,8 +77,11 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     compute_capability: str = ""
     health: Literal["healthy", "unhealthy"] = "healthy"
     sharing: Literal["shared", "exclusive", "time_slicing", "mps", "vgpu"] = "shared"
+    replicas: int | None = None
     mig_enabled: bool = False
     mig_layout: tuple[MigInstance, ...] = ()
+    mig_static: bool = False
+    mig_switchable: bool = False
 
 
 class Nic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
@@ -188,7 +204,8 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         Empty means unknown: the node takes no task that is bound to zones, and has no NICs.
     links : tuple of Link
     nvlink_domain : str
-        Name of the NVLink domain (rack-scale) that the node is in.
+        Name of the NVLink domain (rack-scale) that the node is in: the same as a `position` at the topology level
+        ``"nvlink_domain"``, which the snapshot has to list. Empty means that `position` says it, or nothing does.
     """
 
     name: str
@@ -209,6 +226,13 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     zones: tuple[NumaZone, ...] = ()
     links: tuple[Link, ...] = ()
     nvlink_domain: str = ""
+
+    @property
+    def domains(self) -> dict[str, str]:
+        """Domain of the node by level, whichever field says it; not to be changed."""
+        if not self.nvlink_domain:
+            return self.position
+        return {**self.position, NVLINK_DOMAIN: self.nvlink_domain}
 
 
 class DomainLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):

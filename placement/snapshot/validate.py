@@ -29,7 +29,7 @@ from placement.snapshot.snapshot import Snapshot
 from placement.snapshot.validate_jobs import JobRules, judge_order, report_cycle
 from placement.snapshot.validate_nodes import judge_limits, judge_nodes, judge_reservations, judge_topology
 from placement.snapshot.validate_running import RunningRules
-from placement.snapshot.validate_topology import judge_domains
+from placement.snapshot.validate_topology import judge_domains, judge_nvlink_domains
 from placement.snapshot.workload import Job
 
 MOST_ENTRIES = {"nodes": MOST_NODES, "jobs": 10**6, "events": 10**7}
@@ -50,6 +50,7 @@ def _judge(snapshot: Snapshot, report: Report) -> None:
     report.extend("time", number("", snapshot.time))
     judge_topology(snapshot.topology, report)
     judge_nodes(snapshot.nodes, snapshot.topology, nodes, report)
+    judge_nvlink_domains(snapshot.nodes, snapshot.topology, report)
     stated = judge_domains(snapshot.nodes, snapshot.topology[:MOST_LEVELS], report)
     judge_limits(snapshot.limits, snapshot.nodes, snapshot.topology, report)
     judge_reservations(snapshot.reservations, nodes, jobs, queues, report)

@@ -27,7 +27,9 @@ from placement.snapshot.fields import (
     whole,
 )
 from placement.snapshot.report import Found, Memo, Report, names, show, step
+from placement.snapshot.validate_mig import judge_task
 from placement.snapshot.validate_nodes import RESERVED_LEVELS
+from placement.snapshot.validate_sharing import measured
 from placement.snapshot.validate_topology import TiedLevels
 from placement.snapshot.workload import Duration, Job, Task, TaskGroup, Toleration, Topology
 
@@ -46,6 +48,7 @@ _TASK = attrgetter(
     "gpu_models",
     "tolerations",
     "isolation",
+    "numa",
 )
 # what few jobs have is looked at one by one where it is there at all
 _RARE = attrgetter(
@@ -226,6 +229,8 @@ class JobRules:
             yield from number(f".levels{step(key)}", factor, 0, MOST_FACTOR, above=True)
         for key in ("numa_misaligned", "nic_misaligned", "shared"):
             yield from number(f".{key}", getattr(duration, key), 0, MOST_FACTOR, above=True)
+        if duration.workload:
+            yield from measured(".workload", duration.workload)
         last = 0
         for index, (members, speed) in enumerate(duration.scaling):
             yield from whole(f".scaling[{index}][0]", members, 1, MOST_TASKS)
@@ -281,7 +286,7 @@ def _group_name(text: str) -> Iterator[Found]:
 
 def _task(fields: tuple[Any, ...]) -> tuple[Found, ...]:
     """Return what is wrong with all tasks that have this in common."""
-    gpus, gpu_share, mig_profile, gpu_memory, cpu, memory, nics, gpu_models, tolerations, isolation = fields
+    gpus, gpu_share, mig_profile, gpu_memory, cpu, memory, nics, gpu_models, tolerations, isolation, numa = fields
     found = [
         *whole(".gpus", gpus, 0, MOST_CARDS),
         *(share(".gpu_share", gpu_share) if gpu_share is not None else ()),
@@ -301,6 +306,7 @@ def _task(fields: tuple[Any, ...]) -> tuple[Found, ...]:
         ]
     if mig_profile and gpu_share is not None:
         found.append((".mig_profile", "both a MIG profile and a share of the card are given", "keep one of them"))
+    found += judge_task(gpus, mig_profile, numa)
     if "" in gpu_models:
         found.append((f".gpu_models[{gpu_models.index('')}]", "the name is empty", "name the model, or leave it out"))
     return tuple(found)

@@ -24,6 +24,8 @@ from placement.snapshot.fields import (
     wrong_name,
 )
 from placement.snapshot.report import Found, Memo, Report, show, step
+from placement.snapshot.validate_mig import judge_card
+from placement.snapshot.validate_sharing import judge_sharing
 from placement.snapshot.validate_zones import cards_of, judge_zones, no_card, outside
 
 RESERVED_LEVELS = ("node", "cluster")
@@ -79,6 +81,7 @@ def _kind(common: tuple[Any, ...]) -> tuple[Found, ...]:
         *version(".cuda", cuda),
         *number(".failure_rate", failure_rate, 0),
         *_gpus(gpus),
+        *judge_sharing(gpus),
         *judge_zones(zones, cpu, memory, cards_of(gpus)),
         *_links(links, cards_of(gpus)),
     )
@@ -97,12 +100,7 @@ def _gpus(gpus: tuple[Gpu, ...]) -> Iterator[Found]:
         yield from whole(f"{end}.count", gpu.count, 1, MOST_CARDS, "say how many such cards the node has")
         yield from quantity(f"{end}.memory", gpu.memory)
         yield from version(f"{end}.compute_capability", gpu.compute_capability)
-        if gpu.mig_layout and not gpu.mig_enabled:
-            yield f"{end}.mig_layout", "there are MIG instances while MIG mode is off", 'say "mig_enabled": true'
-        for number_, instance in enumerate(gpu.mig_layout):
-            yield from name(f"{end}.mig_layout[{number_}].profile", instance.profile)
-            yield from whole(f"{end}.mig_layout[{number_}].start", instance.start, 0, 63)
-        yield from distinct(f"{end}.mig_layout", [instance.start for instance in gpu.mig_layout], "slot")
+        yield from judge_card(end, gpu)
     total = sum(gpu.count for gpu in gpus)
     if total > MOST_CARDS and all(gpu.count <= MOST_CARDS for gpu in gpus):
         yield ".gpus", f"{total} cards in one node, expected at most {MOST_CARDS}", "split the node"
@@ -151,7 +149,7 @@ def judge_limits(
 ) -> None:
     """Report what is wrong with the caps on domains."""
     domains: dict[str, set[str]] = {name: set() for name in levels}
-    for key, domain in chain.from_iterable(node.position.items() for node in nodes) if limits else ():
+    for key, domain in chain.from_iterable(node.domains.items() for node in nodes) if limits else ():
         domains.setdefault(key, set()).add(domain)
     seen: dict[tuple[str, str], int] = {}
     for index, limit in enumerate(limits):

@@ -2,7 +2,7 @@
 
 Cards and nodes that are over-full, minima that are not met, cards that are unhealthy now: all of that happens on real
 clusters and is carried, and so are NUMA zones of which running work takes more than they have. A device that does not
-exist, one slot that holds two instances, or a NIC that two tasks hold, cannot be.
+exist, a MIG instance that cannot be beside the others of its card, or a NIC that two tasks hold, cannot be.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
-from placement.snapshot.cluster import Node
+from placement.snapshot.cluster import Gpu, Node
 from placement.snapshot.fields import Names, distinct, number, whole, wrong_name
 from placement.snapshot.report import Found, Report, many, show, suggestion
 from placement.snapshot.validate_jobs import MOST_DEPTH
+from placement.snapshot.validate_mig import MOST_SLOT, RunningInstances, mig_cards
 from placement.snapshot.validate_zones import cards_of, no_card, outside
 from placement.snapshot.workload import Job, Running, RunningTask, Task, TaskGroup
 
@@ -31,15 +32,19 @@ Leaves = Mapping[str, tuple[Task, int]]
 
 @dataclass(frozen=True, slots=True)
 class _Devices:
-    """What a node has that a task can hold; None for what is wrong itself, which is all there is to say of it."""
+    """What a node has that a task can hold; None for what is wrong itself, which is all there is to say of it.
+
+    Cards with MIG on are listed by index.
+    """
 
     cards: int | None
     zones: frozenset[int] | None
     nics: frozenset[str] | None
+    mig: dict[int, Gpu]
 
 
 class RunningRules:
-    """Rules for running jobs; remembers which MIG slots and NICs are taken."""
+    """Rules for running jobs; remembers which MIG instances and NICs are taken."""
 
     def __init__(self, nodes: tuple[Node, ...], names: Names, time: float, report: Report) -> None:
         self.nodes = nodes
@@ -49,7 +54,7 @@ class RunningRules:
         # by identity of what they are made of: jobs and nodes that were read share equal groups and cards
         self.leaves: dict[int, Leaves] = {}
         self.devices: dict[tuple[int, int], _Devices] = {}
-        self.slots: dict[tuple[str, int, int], str] = {}
+        self.instances = RunningInstances()
         self.nics: dict[tuple[str, str], str] = {}
 
     def judge(self, index: int, job: Job, running: Running) -> None:
@@ -80,7 +85,10 @@ class RunningRules:
             if not _holds_just_cards(place, devices, None if leaf is None else leaf[0]):
                 where = f"jobs[{index}].running.tasks[{number_}]"
                 self.report.extend(where, _held(place, devices, None if leaf is None else leaf[0]))
-                self._judge_slots(where, place)
+                inside = devices.cards is not None and not any(outside(card, devices.cards) for card in place.gpus)
+                if leaf is not None and inside:
+                    found = self.instances.judge(where, job.name, place, leaf[0], devices.mig)
+                    self.report.extend(where, found)
                 self._judge_nics(where, place)
 
     def _judge_group(self, where: str, place: RunningTask, leaves: Leaves) -> None:
@@ -119,14 +127,6 @@ class RunningRules:
                 "correct it",
             )
 
-    def _judge_slots(self, where: str, place: RunningTask) -> None:
-        for number_, (card, start) in enumerate(zip(place.gpus, place.mig_starts, strict=False)):
-            other = self.slots.setdefault((place.node, card, start), where)
-            if other != where:
-                path = f"{where}.mig_starts[{number_}]"
-                what = f"slot {start} of card {card} of {show(place.node)} is held by {other}"
-                self.report.add(path, what, "two instances cannot share a slot: correct one of them")
-
     def _judge_nics(self, where: str, place: RunningTask) -> None:
         for number_, nic in enumerate(place.nics):
             other = self.nics.setdefault((place.node, nic), where)
@@ -149,10 +149,12 @@ def _leaves(
 
 def _devices_of(node: Node) -> _Devices:
     nics = frozenset(nic.name for zone in node.zones for nic in zone.nics)
+    cards = cards_of(node.gpus)
     return _Devices(
-        cards=cards_of(node.gpus),
+        cards=cards,
         zones=None if any(any(whole("", zone.id)) for zone in node.zones) else frozenset(z.id for z in node.zones),
         nics=None if any(map(wrong_name, nics)) else nics,
+        mig={} if cards is None else mig_cards(node.gpus),
     )
 
 
@@ -170,6 +172,7 @@ def _holds_just_cards(place: RunningTask, devices: _Devices, task: Task | None) 
                 not outside(min(gpus), devices.cards)
                 and not outside(max(gpus), devices.cards)
                 and len(set(gpus)) == len(gpus)
+                and devices.mig.keys().isdisjoint(gpus)
             )
         )
     )
@@ -205,4 +208,4 @@ def _held(place: RunningTask, devices: _Devices, task: Task | None) -> Iterator[
     elif task is not None and not task.mig_profile and place.mig_starts:
         yield ".mig_starts", "the task asks for no MIG instance", "leave it out, or give the task a `mig_profile`"
     for number_, start in enumerate(place.mig_starts):
-        yield from whole(f".mig_starts[{number_}]", start, 0, 63)
+        yield from whole(f".mig_starts[{number_}]", start, 0, MOST_SLOT)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from placement.snapshot.cluster import Node
+from placement.snapshot.cluster import NVLINK_DOMAIN, Node
 from placement.snapshot.fields import MOST_TASKS, distinct, level, whole
-from placement.snapshot.report import Found, Report, show, step
+from placement.snapshot.fields import name as named
+from placement.snapshot.report import Found, Memo, Report, show, step
 from placement.snapshot.workload import Affinity, Topology
 
 
-def judge_domains(nodes: Iterable[Node], levels: Sequence[str], report: Report) -> frozenset[str]:
+def judge_domains(nodes: Sequence[Node], levels: Sequence[str], report: Report) -> frozenset[str]:
     """Report domains that do not lie in one of each wider level, or in none of it; return the levels with a position.
 
     A domain is all the nodes that name it: if some of them name a wider domain and others do not, nobody knows whether
@@ -18,8 +19,8 @@ def judge_domains(nodes: Iterable[Node], levels: Sequence[str], report: Report) 
     """
     positions: dict[tuple[tuple[str, str], ...], int] = {}
     for index, node in enumerate(nodes):
-        if node.position:
-            positions.setdefault(tuple(node.position.items()), index)
+        if node.position or node.nvlink_domain:
+            positions.setdefault(tuple(node.domains.items()), index)
     first: dict[tuple[int, str], tuple[tuple[str, ...], int]] = {}
     torn: set[tuple[int, str]] = set()
     seen: set[tuple[str, ...]] = {()}
@@ -40,8 +41,29 @@ def judge_domains(nodes: Iterable[Node], levels: Sequence[str], report: Report) 
             if outer is not None:
                 torn.add((number, domain))
                 ends = (way[outer], before), (where[outer], index)
-                _report_torn(levels[number], domain, levels[outer], ends, report)
+                said = levels[number] == NVLINK_DOMAIN and nodes[index].nvlink_domain
+                path = NVLINK_DOMAIN if said else f"position{step(levels[number])}"
+                report.add(f"nodes[{index}].{path}", *_torn(levels[number], domain, levels[outer], ends))
     return frozenset(name for items in positions for name, _ in items)
+
+
+def judge_nvlink_domains(nodes: Iterable[Node], levels: Collection[str], report: Report) -> None:
+    """Report NVLink domains that no level is there for, or that a position contradicts."""
+    known = NVLINK_DOMAIN in levels
+    wrong: Memo[str, tuple[Found, ...]] = Memo(lambda domain: tuple(named("", domain)))
+    for index, node in enumerate(nodes):
+        domain = node.nvlink_domain
+        if not domain:
+            continue
+        if not known:
+            what = f"`topology` has no level {show(NVLINK_DOMAIN)}, of which {show(domain)} would be a domain"
+            remedy = f"add {show(NVLINK_DOMAIN)} to `topology` where it belongs from wide to narrow, or leave this out"
+            report.add(f"nodes[{index}].nvlink_domain", what, remedy)
+        elif wrong[domain]:
+            report.extend(f"nodes[{index}].nvlink_domain", wrong[domain])
+        elif node.position.get(NVLINK_DOMAIN, domain) != domain:
+            what = f"found {show(domain)}, but `position` says {show(node.position[NVLINK_DOMAIN])} at that level"
+            report.add(f"nodes[{index}].nvlink_domain", what, "say it once, or the same twice")
 
 
 def _parting(way: Sequence[str], other: Sequence[str]) -> int | None:
@@ -54,13 +76,13 @@ def _parting(way: Sequence[str], other: Sequence[str]) -> int | None:
     return None
 
 
-def _report_torn(name: str, domain: str, outer: str, ends: Sequence[tuple[str, int]], report: Report) -> None:
+def _torn(name: str, domain: str, outer: str, ends: Sequence[tuple[str, int]]) -> tuple[str, str]:
+    """Return what is wrong with a domain that lies in two places, and what to do."""
     (one, before), (other, index) = ends
     lies = [f"in {outer} {show(wider)}" if wider else f"in no {outer}" for wider in (one, other)]
     what = f"{name} {show(domain)} lies {lies[0]} (nodes[{before}]) and {lies[1]} (nodes[{index}])"
     remedy = "a domain lies in one domain of each wider level, or in none, all of it: "
-    remedy += "correct the positions, or name the domains apart"
-    report.add(f"nodes[{index}].position{step(name)}", what, remedy)
+    return what, remedy + "correct the positions, or name the domains apart"
 
 
 class TiedLevels:
@@ -84,7 +106,8 @@ class TiedLevels:
         yield from level(end, text, self.levels, optional=optional)
         if text in self.empty:
             what = f"no node has a position at level {show(text)}"
-            yield end, what, "say where the nodes are in their `position`, or name another level"
+            fields = "`position` or `nvlink_domain`" if text == NVLINK_DOMAIN else "`position`"
+            yield end, what, f"say where the nodes are in their {fields}, or name another level"
 
     def topology(self, topology: Topology, tasks: int) -> Iterator[Found]:
         """Yield what is wrong with the topology of a group of which a copy has a number of tasks."""

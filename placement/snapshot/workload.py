@@ -59,7 +59,9 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         task, on cards that it may use; where that is all of them, it is not bound there. A node that lists no zones
         takes no such task. ``"none"`` and ``"best-effort"``: from any zones.
     isolation : tuple of str
-        What must be isolated from other tenants of a card.
+        What must be isolated from other tenants of a card. A task that takes a share of a card is placed only where the
+        card's way of sharing guarantees all of it; see `placement.hardware.sharing`. Whole cards have all of it, and so
+        have MIG instances, but for the PCIe bus and the power that they share.
     """
 
     gpus: int = 0
@@ -216,7 +218,7 @@ class DataLocality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 class Duration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
     """Estimated run time and how it depends on the place.
 
-    A job runs for `seconds` times four factors, rounded up to whole milliseconds; numbers are the decimals they are
+    A job runs for `seconds` times five factors, rounded up to whole milliseconds; numbers are the decimals they are
     written as, and nothing else is rounded.
 
     Attributes
@@ -236,8 +238,14 @@ class Duration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     nic_misaligned : float
         Factor where the zones of the cards of some placed task have fewer NICs than it asks for. Not for tasks without
         cards or without NICs.
-    shared : float
-        Factor when cards are shared.
+    shared : float, optional
+        Factor where some placed task takes less than the whole of a card that is not of the mode ``"exclusive"``.
+        Absent: what was measured for `workload` on each card's model, or else what is usual for the way in which the
+        card is shared, the largest of them; see `placement.hardware.interference.usual` and
+        `placement.hardware.sharing.slowdown`. A MIG instance is shared with nobody.
+    workload : str
+        Name of a workload of which it was measured how it fares beside others, one of
+        `placement.hardware.interference.workloads`. Empty: none.
     scaling : tuple of (int, float)
         Members running and the speed relative to the full count.
     """
@@ -247,7 +255,8 @@ class Duration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     levels: dict[str, float] = NOTHING
     numa_misaligned: float = 1.4
     nic_misaligned: float = 1.4
-    shared: float = 1.0
+    shared: float | None = None
+    workload: str = ""
     scaling: tuple[tuple[int, float], ...] = ()
 
 

@@ -1,0 +1,26 @@
+"""Isolation: a task that takes a share of a card may ask for no more than the card's way of sharing guarantees.
+
+Whole cards and MIG instances are a task's own, so it has there all that it can ask for.
+"""
+
+from __future__ import annotations
+
+from placement import units
+from placement.snapshot import Gpu, Job, Task
+
+GUARANTEED: dict[str, frozenset[str]] = {
+    "exclusive": frozenset({"security", "performance", "fault"}),
+    "vgpu": frozenset({"security"}),
+}
+"""What is guaranteed under each way of sharing; nothing under those that are not named."""
+
+
+def refusal(job: Job, task: Task, gpu: Gpu) -> str | None:
+    """Refuse a fractional task on a card that does not guarantee all it asks for."""
+    if task.gpu_share is None or units.exact(task.gpu_share) == 1 or task.mig_profile:
+        return None
+    guaranteed = GUARANTEED.get(gpu.sharing, frozenset())
+    missing = [need for need in task.isolation if need not in guaranteed]
+    if not missing:
+        return None
+    return f"the task asks for isolation of {' and '.join(missing)}, which {gpu.sharing} sharing does not guarantee"

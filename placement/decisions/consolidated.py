@@ -1,0 +1,237 @@
+"""What consolidation answers with: moves, the snapshot after them, and a checked plan of what starts then."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from placement.check import check
+from placement.compile import compile as compile_snapshot
+from placement.errors import SolverError
+from placement.honoured import refuse_unhonoured
+from placement.instance import Assignment, Instance
+from placement.naming import job_names
+from placement.plan import Plan, Provenance
+from placement.planning import plan_of
+from placement.snapshot import Job, Node, Running, RunningTask, Snapshot
+from placement.snapshot.read import digest, verified
+from placement.solver import Limits, Result, Stop
+from placement.version import VERSION
+
+if TYPE_CHECKING:
+    from placement.exact.mig_moves import Moved
+    from placement.exact.mig_settle import Mover
+
+
+ROUNDING = 1e-12
+"""Relative difference up to which a bound is what was reached: costs are floating-point numbers, added up twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A running task that moves: it is stopped, its instance destroyed, another created, and it starts there.
+
+    Attributes
+    ----------
+    job, group : str
+    index : int
+    source, target : (str, int, int)
+        Node, card and first slot.
+    """
+
+    job: str
+    group: str
+    index: int
+    source: tuple[str, int, int]
+    target: tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """What to move and what then starts.
+
+    Attributes
+    ----------
+    moves : tuple of Move
+        All of these instances are destroyed before any is created, so no order among them is needed.
+    after : Snapshot
+        The cluster once they have moved.
+    plan : Plan
+        What starts then; a checked plan for `after`.
+    worth : float
+        GPU-milli times weight of what starts.
+    cost : float
+        Of the moves, in the same unit.
+    bound : float or None
+        No moves and starts have a larger `worth` less `cost`.
+    gap : float or None
+        How much larger at most, relative to worth less cost.
+    """
+
+    moves: tuple[Move, ...]
+    after: Snapshot
+    plan: Plan
+    worth: float
+    cost: float
+    bound: float | None
+    gap: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is asked.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+    instance : Instance
+        In which the movers wait like other jobs.
+    movers : sequence of Mover
+    limits : Limits
+    time_limit : float, optional
+        What was asked for.
+    seed : int
+    without : tuple of str
+        Fields that are left out of account.
+    """
+
+    snapshot: Snapshot
+    instance: Instance
+    movers: Sequence[Mover]
+    limits: Limits
+    time_limit: float | None
+    seed: int
+    without: tuple[str, ...]
+
+
+def answer(case: Case, found: Moved, bound: float | None) -> Consolidation:
+    """Return what was found as an answer.
+
+    Parameters
+    ----------
+    case : Case
+    found : Moved
+    bound : float, optional
+        On worth less cost, in the instance's unit of value.
+    """
+    instance = case.instance
+    gone = [(mover, place) for mover, place in zip(case.movers, found.places, strict=True) if place != mover.home]
+    moves = tuple(
+        Move(
+            instance.job_name(mover.job),
+            instance.job_classes[instance.job_class[mover.job]].leaves[mover.leaf].path,
+            mover.task,
+            _place(instance, mover.home),
+            _place(instance, place),
+        )
+        for mover, place in gone
+    )
+    after = _after(case.snapshot, moves)
+    plan = _plan(case, after, found)
+    unit = float(instance.value_unit)
+    worth = sum(phase.value for phase in plan.phases if phase.objective == "value")
+    cost = unit * sum(mover.cost for mover, _ in gone)
+    reached = worth - cost
+    most = None if bound is None or not instance.exact else max(bound * unit, reached)
+    if most is not None and most - reached <= ROUNDING * abs(reached):
+        most = reached
+    distance = None if most is None or (reached <= 0 < most) else (most - reached) / (abs(reached) or 1.0)
+    return Consolidation(moves, after, plan, worth, cost, most, distance)
+
+
+def _place(instance: Instance, place: tuple[int, int]) -> tuple[str, int, int]:
+    node, start = place
+    return instance.node_name(node), instance.node_cards[node][0], start
+
+
+def _after(snapshot: Snapshot, moves: Sequence[Move]) -> Snapshot:
+    """Return the snapshot with tasks where they move to."""
+    target = {(move.job, move.group, move.index): move.target for move in moves}
+    moved = {move.job for move in moves}
+
+    def running(job: Job) -> Running | None:
+        if job.running is None or job.name not in moved:
+            return job.running
+        tasks = tuple(_moved(task, target.get((job.name, task.group, task.index))) for task in job.running.tasks)
+        return msgspec.structs.replace(job.running, tasks=tasks)
+
+    touched = {place[:2] for move in moves for place in (move.source, move.target)}
+    jobs = tuple(msgspec.structs.replace(job, running=running(job)) for job in snapshot.jobs)
+    nodes = tuple(_without_layouts(node, touched) for node in snapshot.nodes)
+    return verified(msgspec.structs.replace(snapshot, jobs=jobs, nodes=nodes))
+
+
+def _without_layouts(node: Node, touched: Collection[tuple[str, int]]) -> Node:
+    """Return a node whose cards list no instances where some of these are gone; those that are used are known."""
+    if not any(gpu.mig_layout for gpu in node.gpus):
+        return node
+    names = [node.name] if node.count == 1 else [f"{node.name}-{copy}" for copy in range(node.count)]
+    gpus, first = [], 0
+    for gpu in node.gpus:
+        cards = range(first, first := first + gpu.count)
+        changed = not gpu.mig_static and any((name, card) in touched for name in names for card in cards)
+        gpus.append(msgspec.structs.replace(gpu, mig_layout=()) if changed else gpu)
+    return msgspec.structs.replace(node, gpus=tuple(gpus))
+
+
+def _moved(task: RunningTask, target: tuple[str, int, int] | None) -> RunningTask:
+    if target is None:
+        return task
+    node, card, start = target
+    return msgspec.structs.replace(task, node=node, gpus=(card,), mig_starts=(start,), zone=None, nics=())
+
+
+def _plan(case: Case, after: Snapshot, found: Moved) -> Plan:
+    """Return the checked plan of what starts."""
+    then = compile_snapshot(refuse_unhonoured(after, case.without))
+    provenance = Provenance(
+        version=VERSION,
+        solver="consolidate",
+        solver_version=version("highspy"),
+        method="consolidate",
+        objectives=("value", "tasks"),
+        seed=case.seed,
+        gap=case.limits.gap,
+        time_limit=case.time_limit,
+        without=case.without,
+    )
+    starts = _renumbered(found.assignment, case.instance, then)
+    if found.short:
+        starts = _filled(then, starts, case.limits)
+    result = Result(starts, Stop.COMPLETE if found.in_time else Stop.TIME)
+    plan = plan_of(then, result, {}, ("value", "tasks"), provenance, digest(after))
+    violations = check(after, plan)
+    if violations:
+        raise SolverError(f"the answer was refused by the check ({violations[0]})")
+    plan.checked = True
+    return plan
+
+
+def _filled(instance: Instance, starts: Assignment, limits: Limits) -> Assignment:
+    """Return the same with what a greedy rule can start beside it of what counts."""
+    from placement.exact.mig_moves import counted
+    from placement.exact.mig_places import only
+    from placement.heuristics.first_fit import FirstFit
+    from placement.heuristics.greedy import Greedy
+    from placement.heuristics.worth import by_worth
+
+    there = only(instance, counted(instance))
+    return (
+        Greedy(FirstFit, by_worth).solve(there, objectives=("value", "tasks"), limits=limits, start=starts).assignment
+    )
+
+
+def _renumbered(assignment: Assignment, before: Instance, after: Instance) -> Assignment:
+    """Return the assignment by the jobs of an instance in which fewer of them wait; nodes and gangs are the same."""
+    number = {name: job for job, name in enumerate(job_names(after, np.arange(after.jobs)))}
+    jobs = [number[name] for name in job_names(before, assignment.job)]
+    order = np.lexsort((assignment.task, assignment.leaf, np.array(jobs, dtype=np.int64)))
+    shift = after.slot_base - before.slot_base
+    cards = np.where(assignment.cards >= before.slot_base, assignment.cards + shift, assignment.cards)
+    assert (order == np.arange(len(order))).all()  # jobs that wait keep their order
+    return replace(assignment, job=np.array(jobs, dtype=np.int64), cards=cards)

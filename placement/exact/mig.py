@@ -1,0 +1,192 @@
+"""MIG instances as a method: counts of instances on free runs of slots, then cards, hosts and slots for them.
+
+However many cards there are, the model has the kinds of free runs; see `placement.models.mig`. Hosts are looked at when
+the counts are placed: where CPU, memory or the cap of a domain is short, or tasks are tied to one another, some tasks
+stay without a place, and what was found before stands if it is better.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from placement.evaluate import demand
+from placement.exact import highs
+from placement.exact.arrays import program
+from placement.exact.layout import Layout
+from placement.exact.ledger import Ledger
+from placement.exact.master import resolvable
+from placement.exact.mig_places import hand_out, items_of, spots_of
+from placement.exact.timing import Timing
+from placement.mig.runs import Run, contents, runs_of
+from placement.models import mig
+from placement.models.pooled_linear import Target, power_of_two
+from placement.models.pools import pooling
+from placement.solver import Result
+from placement.state import State
+
+NODES = 5000
+"""Branch-and-bound nodes for a target where none were asked for."""
+TIDY_GAP = 0.01
+"""Relative gap up to which few cards are looked for."""
+
+
+class MigCards:
+    """One run over an instance whose pending jobs all have tasks with MIG profiles.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger, self.instance = ledger, ledger.instance
+        self.timing = Timing()
+        began = time.perf_counter()
+        self.view = pooling(State(self.instance), [], elsewhere=demand(self.instance))
+        self.item_of, self.admitted = items_of(self.instance)
+        self.kinds, self.nodes = self._kinds()
+        # counts that are as good can differ in how much they leave
+        self.untidy = any(kind.fresh or any(place.loss for place in kind.run.places) for kind in self.kinds)
+        self.found: mig.Counts | None = None
+        self.ranks = ledger.standing.ranks
+        self.timing.add("build", time.perf_counter() - began)
+
+    def run(self) -> Result:
+        """Return the best assignment found, with a bound for every target that has one."""
+        ledger = self.ledger
+        for focus in range(len(ledger.targets)):
+            ledger.note(ledger.limits.left > 0)
+            if not ledger.limits.left:
+                break
+            self._phase(focus)
+        if self.found is not None and ledger.limits.left and self.untidy:
+            self._tidy(self.found)
+        if self.found is not None:
+            began = time.perf_counter()
+            ledger.propose(self._placed(self.found), also_equal=True)
+            self.timing.add("place", time.perf_counter() - began)
+        return ledger.result(self.timing, proven=True)
+
+    def _kinds(self) -> tuple[list[mig.Kind], list[list[int]]]:
+        """Return the kinds of free runs, and the cards of each run of each kind."""
+        instance = self.instance
+        assert instance.slots is not None
+        of_run: dict[tuple[Run, bool], list[int]] = defaultdict(list)
+        known: dict[tuple[int, bytes], list[list[int]]] = {}
+        for number, one in enumerate(instance.classes):
+            admits = self.admitted[:, number]
+            if one.slots >= 0 and admits.any():
+                key = one.slots, admits.tobytes()
+                if key not in known:
+                    fresh = not instance.slots.cards[one.slots].bits
+                    known[key] = [of_run[run, fresh] for run in runs_of(instance.slots, *key)]
+                cards = one.nodes.tolist()
+                for there in known[key]:
+                    there += cards
+        kinds = []
+        for (run, fresh), nodes in of_run.items():
+            admits = np.frombuffer(run.admits, dtype=np.bool_)
+            items: dict[int, tuple[int, ...]] = defaultdict(tuple)
+            for item in np.flatnonzero(admits).tolist():
+                items[self.item_of[item][0]] += (item,)
+            listed = contents(instance.slots, run.state) if run.state >= 0 else []
+            kinds.append(mig.Kind(run, len(nodes), dict(items), tuple(listed), fresh))
+        return kinds, list(of_run.values())
+
+    def _phase(self, focus: int) -> None:
+        """Bound a target, and keep the counts that reach it; what reaches less than another answer is no use."""
+        ledger, target = self.ledger, self.ledger.targets[focus]
+        worth = ledger.goals.worth[focus].tolist()
+        scale = power_of_two(worth)
+        held = dict(zip(ledger.targets[:focus], self.ranks, strict=False))
+        model, solved = self._solved({target: scale}, held, gap=0.0 if focus else ledger.limits.gap / 2)
+        ledger.note(solved.why is not highs.Why.TIME)
+        if solved.bound is not None and math.isfinite(solved.bound) and resolvable(worth):
+            ledger.prove(focus, math.floor(solved.bound / scale + 1e-6), tuple(held.values()))
+            ledger.tell_bounds(f"bound on {target[0]}")
+        if solved.x is not None:
+            found = mig.counts(model, self.kinds, np.round(solved.x).astype(np.int64).tolist())
+            ranks = ledger.goals.ranks(np.array(found.started, dtype=np.int64))
+            if ranks[: focus + 1] >= self.ranks[: focus + 1]:
+                self.found, self.ranks = found, ranks
+
+    def _tidy(self, before: mig.Counts) -> None:
+        """Look for counts as good that use fewer of the cards on which nothing runs."""
+        targets = self.ledger.targets
+        model, solved = self._solved({}, dict(zip(targets, self.ranks, strict=True)), gap=TIDY_GAP, tidy=True)
+        if solved.x is not None:
+            found = mig.counts(model, self.kinds, np.round(solved.x).astype(np.int64).tolist())
+            if self.ledger.goals.ranks(np.array(found.started, dtype=np.int64)) >= self.ranks:
+                self.found = found
+
+    def model(self, weights: dict[Target, float], held: dict[Target, int], tidy: bool) -> Any:
+        """Return the model; see `placement.models.mig.build`."""
+        items = [self.item_of_shape.get(shape, -1) for shape in self.view.leaves[:, 2].tolist()]
+        return mig.build(self.view, items, self.kinds, weights, held, tidy, self.caps)
+
+    @cached_property
+    def caps(self) -> list[tuple[list[int], int]]:
+        """Return what all cards share and could run short of: amounts of all hosts, caps that all cards count in."""
+        instance, state = self.instance, State(self.instance)
+        admitted = np.flatnonzero(self.admitted.any(axis=0))
+        nodes = np.flatnonzero(np.isin(instance.node_class, admitted))
+        there = [sum(column) for column in state.free[np.unique(instance.hosts_of(nodes))].T.tolist()]
+        asked = [[shape.demand[r] for shape in instance.shapes] for r in range(len(instance.resources))]
+        inside = [set(instance.classes[number].limits) for number in admitted.tolist()]
+        for row in sorted(set.intersection(*inside)) if inside else ():
+            asked.append([state.limit_use(shape, row) for shape in range(len(instance.shapes))])
+            there.append(int(state.limits[row]))
+        shapes, wanted = self.view.leaves[:, 2].tolist(), self.view.leaves[:, 3].tolist()
+        found = []
+        for of_shape, amount in zip(asked, there, strict=True):
+            taken = [of_shape[shape] if shape in self.item_of_shape else 0 for shape in shapes]
+            if sum(each * times for each, times in zip(taken, wanted, strict=True)) > amount:
+                found.append((taken, amount))
+        return found
+
+    def _solved(
+        self, weights: dict[Target, float], held: dict[Target, int], gap: float, tidy: bool = False
+    ) -> tuple[Any, highs.Solved]:
+        """Return a model and what the solver found for it."""
+        began = time.perf_counter()
+        model = self.model(weights, held, tidy)
+        built = time.perf_counter()
+        task = program(model)
+        self.timing.add("build", built - began)
+        self.timing.add("handover", time.perf_counter() - built)
+        ledger = self.ledger
+        solved = highs.solve(
+            task,
+            gap=gap,
+            time_limit=ledger.limits.left / 2 if tidy else ledger.limits.left,
+            nodes=ledger.limits.nodes or NODES,
+            seed=ledger.seed,
+        )
+        self.timing.add("solve", solved.seconds)
+        self.timing.add("handover", solved.handover)
+        return model, solved
+
+    @cached_property
+    def item_of_shape(self) -> dict[int, int]:
+        """Return the item of each shape that takes an instance."""
+        return {shape: item for item, (_, shapes) in enumerate(self.item_of) for shape in shapes}
+
+    # --- places ----------------------------------------------------------------------------------------------
+
+    def _placed(self, found: mig.Counts) -> Layout:
+        """Return the tasks that counts say, on cards and slots; those whose host lacks something are left out."""
+        assert self.instance.slots is not None
+        spots = spots_of(self.instance.slots, self.item_of, self.kinds, self.nodes, found)
+        wanted = np.bincount(
+            self.view.leaves[:, 2], np.array(found.started, dtype=np.int64), minlength=len(self.instance.shapes)
+        ).astype(np.int64)
+        layout = Layout(self.instance)
+        for item, (_, shapes) in enumerate(self.item_of):
+            hand_out(layout, [(shape, int(wanted[shape])) for shape in shapes], spots[item])
+        return layout

@@ -1,0 +1,240 @@
+"""Ways to share a card: what each guarantees to those who share it, how many may, and what it costs.
+
+A guarantee is something a task can be promised whatever its neighbours do. What holds only as long as everybody behaves
+is none, and nor is what no source states: a task that asks for it waits for a card that is known to give it.
+
+- *security*: no neighbour reads its memory.
+- *performance*: no neighbour slows it down.
+- *fault*: no fault of a neighbour ends it.
+
+A task that takes whole cards shares them with nobody and has all three. MIG is as near to that as sharing comes, and
+still no card of its own: the PCIe bus and the power budget are shared, a reset of the whole card hits every instance,
+and a timing side channel between instances has been published (``behind-bars``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Protocol
+
+from placement import units
+
+NEEDS = ("security", "performance", "fault")
+"""What a task can ask to be isolated, as `placement.snapshot.Task.isolation` names it."""
+
+SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        "mps": "NVIDIA, Multi-Process Service, https://docs.nvidia.com/deploy/mps/",
+        "device-plugin": "NVIDIA, k8s-device-plugin, README, https://github.com/NVIDIA/k8s-device-plugin",
+        "gpu-sharing": "NVIDIA, GPU Operator, Time-Slicing GPUs in Kubernetes, "
+        "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-sharing.html",
+        "vgpu": "NVIDIA AI Enterprise, vGPU for Compute, Scheduling Policies, "
+        "https://docs.nvidia.com/ai-enterprise/release-8/8.1/infra-software/vgpu/features/scheduling.html",
+        "mig": "NVIDIA, Multi-Instance GPU User Guide, https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
+        "behind-bars": "Behind Bars, USENIX Security 2026: memory barriers tell MIG instances of one another's work",
+        "requirements": "planning figures; no published measurement was found",
+        "definition": "follows from what the mode is",
+    }
+)
+"""Where facts come from, by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """Whether a mode promises something, why, and who says so (keys of `SOURCES`)."""
+
+    holds: bool
+    why: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A way to share a card.
+
+    Attributes
+    ----------
+    name : str
+        As `placement.snapshot.Gpu.sharing` has it, or ``"mig"``.
+    security, performance, fault : Guarantee
+    sliced : bool
+        Whether tasks take turns, so that every one of them waits for the others and for the switch to it.
+    """
+
+    name: str
+    security: Guarantee
+    performance: Guarantee
+    fault: Guarantee
+    sliced: bool = False
+
+    @property
+    def guaranteed(self) -> frozenset[str]:
+        """What it promises."""
+        return frozenset(need for need in NEEDS if getattr(self, need).holds)
+
+
+_ALONE = Guarantee(True, "there is no neighbour on the card", ("definition",))
+_UNKNOWN = Guarantee(False, "how the card is shared is not stated, so nothing can be promised", ("definition",))
+
+_MODES = (
+    Mode("exclusive", security=_ALONE, performance=_ALONE, fault=_ALONE),
+    Mode("shared", security=_UNKNOWN, performance=_UNKNOWN, fault=_UNKNOWN),
+    Mode(
+        "time_slicing",
+        security=Guarantee(False, "memory is not isolated: a neighbour can take all of it", ("gpu-sharing",)),
+        performance=Guarantee(False, "every process gets an equal turn, however many there are", ("device-plugin",)),
+        fault=Guarantee(False, "all tasks are in one fault domain: if one crashes, all do", ("device-plugin",)),
+        sliced=True,
+    ),
+    Mode(
+        "mps",
+        security=Guarantee(False, "clients of one server trust one another; it is meant for one user", ("mps",)),
+        performance=Guarantee(False, "threads are capped, not reserved; cache and bandwidth are shared", ("mps",)),
+        fault=Guarantee(False, "a fatal fault is reported to every client of the card, which all end", ("mps",)),
+    ),
+    Mode(
+        "vgpu",
+        security=Guarantee(True, "each virtual machine has frame buffer of its own", ("vgpu",)),
+        performance=Guarantee(False, "the usual scheduler, best effort, reserves no time for anybody", ("vgpu",)),
+        fault=Guarantee(False, "no source says that a fault stays within its virtual machine", ("vgpu",)),
+        sliced=True,
+    ),
+    Mode(
+        "mig",
+        security=Guarantee(True, "memory slots, cache and paths to them are an instance's own", ("mig", "behind-bars")),
+        performance=Guarantee(True, "processors, cache and bandwidth are too; PCIe and power are not", ("mig",)),
+        fault=Guarantee(True, "an error in one instance does not reach others; a reset of the card does", ("mig",)),
+    ),
+)
+
+MODES: Mapping[str, Mode] = MappingProxyType({mode.name: mode for mode in _MODES})
+"""Every mode by its name."""
+
+
+def lacking(sharing: str, asked: Iterable[str]) -> Guarantee | None:
+    """Return the first guarantee among some that a mode does not give, or None if it gives all of them."""
+    mode = MODES[sharing]
+    missing = [getattr(mode, need) for need in NEEDS if need in set(asked) - mode.guaranteed]
+    return missing[0] if missing else None
+
+
+# --- how many may share ---------------------------------------------------------------------------------------
+
+MPS_CLIENTS = 48
+"""Most clients of MPS on a card from Volta on. Source: ``mps``; one task is taken to be one client."""
+MPS_CLIENTS_LATER, MPS_LATER = 60, "13.1"
+"""The same from this version of CUDA on. Source: ``mps``."""
+MPS_CLIENTS_BEFORE, VOLTA = 16, "7.0"
+"""The same on cards with a compute capability below that of Volta. Source: ``mps``."""
+MPS_LEAST_CAPABILITY = "3.5"
+"""Compute capability without which the MPS server does not start. Source: ``mps``."""
+MPS_MEMORY_LIMITS = "11.5"
+"""Version of CUDA from which MPS can limit what a client allocates. Source: ``mps``.
+
+A node with an older one is as good as any to the rules here: tasks that keep to the memory they asked for fit. What is
+missing there is somebody who makes them, which is so of ``"shared"`` and ``"time_slicing"`` cards everywhere.
+"""
+
+
+class Card(Protocol):
+    """What is read of a card here; `placement.snapshot.Gpu` is one."""
+
+    @property
+    def sharing(self) -> str:
+        """A key of `MODES`."""
+        ...
+
+    @property
+    def replicas(self) -> int | None:
+        """Most tasks on it, as far as that is stated."""
+        ...
+
+    @property
+    def memory(self) -> units.Quantity | None:
+        """Bytes of device memory."""
+        ...
+
+    @property
+    def compute_capability(self) -> str:
+        """Empty where it is unknown."""
+        ...
+
+    @property
+    def mig_enabled(self) -> bool:
+        """Whether it is in MIG mode."""
+        ...
+
+
+def most_clients(gpu: Card, cuda: str) -> int | None:
+    """Return how many tasks may be on a card at a time, or None if nothing limits that.
+
+    Parameters
+    ----------
+    gpu : Card
+    cuda : str
+        CUDA version of the node; where it is not stated, the lower limit of MPS is taken.
+    """
+    if gpu.sharing == "exclusive" or gpu.mig_enabled:
+        return None  # one task, or one an instance: not a matter of clients
+    limits = [] if gpu.replicas is None else [gpu.replicas]
+    if gpu.sharing == "mps":
+        limits.append(_mps_clients(gpu.compute_capability, cuda))
+    return min(limits, default=None)
+
+
+def _mps_clients(compute_capability: str, cuda: str) -> int:
+    if compute_capability and units.version(compute_capability) < units.version(VOLTA):
+        return MPS_CLIENTS_BEFORE
+    return MPS_CLIENTS_LATER if cuda and units.version(cuda) >= units.version(MPS_LATER) else MPS_CLIENTS
+
+
+def memory_of_replica(gpu: Card) -> Fraction | None:
+    """Return the bytes of device memory that each task on a shared card can have, or None if nothing says so.
+
+    With MPS and N equal replicas each client is limited to one Nth of the card's memory; that the plugin rounds it down
+    to MiB is left out of account, for the memory of a card is stated no more precisely. Source: ``device-plugin``.
+    """
+    if gpu.sharing != "mps" or gpu.replicas is None or gpu.memory is None or gpu.mig_enabled:
+        return None
+    return units.exact(gpu.memory) / gpu.replicas
+
+
+# --- what it costs --------------------------------------------------------------------------------------------
+
+SWITCH_SECONDS = (Fraction(50, 10**6), Fraction(200, 10**6))
+"""What switching from one task to the next takes, from and to. Source: ``requirements``.
+
+It is told for people; it is part of `SCHEDULING` and not counted a second time.
+"""
+MEMORY_MANAGEMENT = Fraction(4, 100)
+"""Part of the run time that managing memory costs where tasks take turns; 3 to 5 %. Source: ``requirements``."""
+SCHEDULING, SCHEDULING_TENANTS = Fraction(15, 100), 8
+"""Part of the run time that taking turns costs with so many tasks on a card, and more. Source: ``requirements``."""
+
+
+def slowdown(gpu: Card) -> Fraction:
+    """Return the usual factor on the run time of a task that takes a share of a card.
+
+    It is that of a card with as many tasks as may be on it, for who else will be there is not known beforehand: the
+    cost of taking turns grows evenly from none with one task to `SCHEDULING` with `SCHEDULING_TENANTS`, and no further.
+    Where tasks do not take turns, or it is not known how they share, the factor is 1.
+
+    Examples
+    --------
+    >>> from placement.snapshot import Gpu
+    >>> slowdown(Gpu(model="T4", sharing="time_slicing")), slowdown(Gpu(model="T4"))
+    (Fraction(119, 100), Fraction(1, 1))
+    """
+    if gpu.mig_enabled:
+        return Fraction(1)
+    return slowed(gpu.sharing, SCHEDULING_TENANTS if gpu.replicas is None else gpu.replicas)
+
+
+def slowed(sharing: str, tenants: int) -> Fraction:
+    """Return the usual factor on the run time of a task on a card that is shared with so many tasks in all."""
+    if not MODES[sharing].sliced:
+        return Fraction(1)
+    return 1 + MEMORY_MANAGEMENT + SCHEDULING * (min(tenants, SCHEDULING_TENANTS) - 1) / (SCHEDULING_TENANTS - 1)

@@ -1,0 +1,131 @@
+"""Which cards to partition: by hand, and against all choices there are."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import placement as pl
+from placement.decisions.partition import with_modes
+from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+
+H100 = "H100-80GB"
+
+
+def job(name: str, task: Task, count: int = 1, tasks: int = 1, **more: object) -> Job:
+    return Job(name=name, count=count, groups=(TaskGroup(name="g", count=tasks, task=task),), **more)  # type: ignore[arg-type]
+
+
+def two_nodes(*jobs: Job, **more: object) -> Snapshot:
+    gpus = (Gpu(model=H100, count=4, mig_switchable=True, **more),)  # type: ignore[arg-type]
+    return Snapshot(nodes=(Node(name="n", count=2, gpus=gpus),), jobs=jobs)
+
+
+SMALL = Task(gpus=1, mig_profile="1g.10gb")
+
+
+def test_as_many_as_are_left_over() -> None:
+    """Eight cards: 4 and 2 go to whole-card jobs, 6,000. Twelve sevenths fit on the other two: 12 / 7 * 1000."""
+    snapshot = two_nodes(job("big", Task(gpus=4)), job("two", Task(gpus=2)), job("s", SMALL, count=12))
+    found = pl.partition(snapshot)
+    assert found.value == pytest.approx(6000 + 12000 / 7, rel=1e-12)
+    assert found.bound == pytest.approx(found.value, rel=1e-9)
+    # both cards on one node, or the gang of four would not fit on the other
+    assert len(found.on) == 2
+    assert len({node for node, _ in found.on}) == 1
+    assert pl.check(found.after, found.plan) == []
+
+
+def test_none_where_nobody_wants_instances_and_all_where_nobody_wants_cards() -> None:
+    assert pl.partition(two_nodes(job("a", Task(gpus=1), count=9))).on == ()
+    # 50 sevenths on 8 cards, which hold 56: fifty need eight of them
+    assert len(pl.partition(two_nodes(job("s", SMALL, count=50))).on) == 8
+
+
+def test_switched_off_where_whole_cards_are_worth_more() -> None:
+    snapshot = two_nodes(job("a", Task(gpus=4), count=2), job("s", SMALL), mig_enabled=True)
+    found = pl.partition(snapshot)
+    assert (found.value, len(found.off), found.on) == (8000.0, 8, ())
+
+
+def test_cards_with_work_stay_as_they_are() -> None:
+    place = RunningTask(group="g", index=0, node="n-0", gpus=(1,))
+    snapshot = two_nodes(job("r", Task(gpus=1), running=Running(tasks=(place,))), job("s", SMALL, count=60))
+    found = pl.partition(snapshot)
+    assert len(found.on) == 7
+    assert ("n-0", 1) not in found.on
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "arguments", "words"),
+    [
+        (two_nodes(job("s", SMALL)), {"tries": 1}, "try 2 at least"),
+        (Snapshot(nodes=(Node(name="n", gpus=(Gpu(model=H100),)),), jobs=(job("s", SMALL),)), {}, "mig_switchable"),
+        (
+            Snapshot(nodes=(Node(name="n", gpus=(Gpu(model="T4", mig_switchable=True),)),)),
+            {},
+            "no card may be switched",
+        ),
+        (two_nodes(job("s", SMALL)), {"gap": 2.0}, "gap"),
+    ],
+)
+def test_bad_input(snapshot: Snapshot, arguments: dict[str, object], words: str) -> None:
+    with pytest.raises(pl.PlacementError, match=words):
+        pl.partition(snapshot, **arguments)  # type: ignore[arg-type]
+
+
+@st.composite
+def tiny(draw: st.DrawFn) -> Snapshot:
+    nodes = tuple(
+        Node(
+            name=f"n{i}",
+            cpu=draw(st.sampled_from([2, 8])),
+            gpus=(Gpu(model="A30", count=draw(st.integers(1, 2)), mig_switchable=True),),
+        )
+        for i in range(draw(st.integers(1, 2)))
+    )
+    profiles = st.sampled_from(["1g.6gb", "2g.12gb", "4g.24gb"])
+    tasks = st.one_of(
+        st.builds(lambda profile, cpu: Task(gpus=1, mig_profile=profile, cpu=cpu), profiles, st.integers(0, 2)),
+        st.builds(lambda gpus, cpu: Task(gpus=gpus, cpu=cpu), st.integers(1, 2), st.integers(0, 2)),
+    )
+    jobs = draw(st.lists(st.tuples(tasks, st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=4))
+    return Snapshot(
+        nodes=nodes, jobs=tuple(job(f"j{i}", task, count=n, weight=w) for i, (task, n, w) in enumerate(jobs))
+    )
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(tiny())
+def test_against_all_choices(snapshot: Snapshot) -> None:
+    found = pl.partition(snapshot)
+    assert pl.check(found.after, found.plan) == []
+    cards = [(node.name, card) for node in snapshot.nodes for card in range(node.gpus[0].count)]
+    best = 0.0
+    for modes in itertools.product((False, True), repeat=len(cards)):
+        plan = pl.solve(with_modes(snapshot, dict(zip(cards, modes, strict=True))), objectives=("value",))
+        assert plan.phases[0].bound is not None
+        best = max(best, float(plan.phases[0].value))
+    assert found.value <= best * (1 + 1e-12)
+    assert found.bound is not None
+    assert found.bound >= best * (1 - 1e-12)
+
+
+def test_command(tmp_path: Path) -> None:
+    source, plan, after = (tmp_path / name for name in ("s.json", "p.json", "a.json"))
+    source.write_bytes(pl.dumps(two_nodes(job("two", Task(gpus=2)), job("s", SMALL, count=7))))
+    command = [sys.executable, "-m", "placement", "partition", str(source), "-o", str(plan), "--after", str(after)]
+    done = subprocess.run([*command, "--format", "json"], capture_output=True, check=True)
+    answer = json.loads(done.stdout)
+    assert (len(answer["on"]), answer["value"]) == (1, 3000.0)
+    assert pl.check(pl.load(after), pl.load_plan(str(plan))) == []
+    same = subprocess.run([*command[:5], "-o", str(plan), "--after", str(plan)], capture_output=True, check=False)
+    assert (same.returncode, same.stdout) == (2, b"")
+    assert b"name two files" in same.stderr
