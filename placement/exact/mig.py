@@ -2,7 +2,8 @@
 
 However many cards there are, the model has the kinds of free runs; see `placement.models.mig`. Hosts are looked at when
 the counts are placed: where CPU, memory or the cap of a domain is short, or tasks are tied to one another, some tasks
-stay without a place, and what was found before stands if it is better.
+stay without a place, and what was found before stands if it is better. Then, if cards are not too many, another model
+tells them apart by host.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from placement.exact.arrays import program
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
 from placement.exact.master import resolvable
+from placement.exact.mig_moves import MovingCards, counted
 from placement.exact.mig_places import hand_out, items_of, spots_of
 from placement.exact.timing import Timing
 from placement.mig.runs import Run, contents, runs_of
@@ -32,6 +34,8 @@ from placement.state import State
 
 NODES = 5000
 """Branch-and-bound nodes for a target where none were asked for."""
+HOSTED, HOSTED_IN_TIME, BY_HOST_SHARE = 200, 2000, 0.5
+"""Cards up to which hosts are told apart, without a clock and with one, and the share of the time left that it gets."""
 TIDY_GAP = 0.01
 """Relative gap up to which few cards are looked for."""
 
@@ -71,7 +75,23 @@ class MigCards:
             began = time.perf_counter()
             ledger.propose(self._placed(self.found), also_equal=True)
             self.timing.add("place", time.perf_counter() - began)
+            self._by_host()
         return ledger.result(self.timing, proven=True)
+
+    def _by_host(self) -> None:
+        """Look at what each host has, where less was placed than was counted and cards are few."""
+        ledger = self.ledger
+        most = HOSTED if ledger.limits.deadline == math.inf else HOSTED_IN_TIME
+        one_goal = ledger.targets[0][0] == "value" and len(self.instance.priorities) == 1
+        every = len(counted(self.instance)) == len(self.instance.job_classes)
+        short = ledger.standing.ranks[0] < self.ranks[0] and not ledger.done(0)
+        if not (short and one_goal and every and self.instance.nodes - self.instance.hosts <= most):
+            return
+        moved = MovingCards(self.instance, (), None, ledger.share(BY_HOST_SHARE), ledger.seed, by_host=True).run()
+        ledger.note(moved.in_time)
+        if moved.bound is not None:
+            ledger.prove(0, math.floor(moved.bound + 1e-6))
+        ledger.propose(Layout.of(self.instance, moved.assignment))
 
     def _kinds(self) -> tuple[list[mig.Kind], list[list[int]]]:
         """Return the kinds of free runs, and the cards of each run of each kind."""
