@@ -47,8 +47,9 @@ NEAR_NODE, NEAR_TASK, TIMED_TASK = 1e-5, 6e-5, 2e-5
 """The same besides: for each node that lists zones or paths, for each wanted task where there are such nodes, and for
 each where jobs say how long they run. Measured on 20,000 and 100,000 nodes of 1,000 kinds with 2 zones and 8 NICs and
 8,000 to 36,000 tasks, where all of it took 0.5 to 0.85 of what this makes."""
-AS_COMPILING = 2.0
-"""The same relative to compiling, at least; on a machine that is slow or busy, compiling has just shown by how much."""
+AS_COMPILING, AS_COMPILING_INSTANCES = 2.0, 1.2
+"""The same relative to compiling, at least; on a machine that is slow or busy, compiling has just shown by how much. The
+second where all that waits are MIG instances, which are soon checked and explained."""
 BY_FRAGMENTATION = 1.5
 """How many times as long where candidates are compared by fragmentation: two of them come only when the time is up."""
 PART = 0.65
@@ -172,7 +173,9 @@ def _reserve(
     usual = of_nodes + AFTERWARDS_EACH * tasks + NEAR_TASK * min(tasks, near * max(1, instance.widest))
     usual += TIMED_TASK * tasks if instance.timed else 0.0
     share = of_nodes / usual
-    usual = max(usual, AS_COMPILING * compiling * (BY_PLACE if near or instance.timed else 1.0))
+    instances = instance.slots is not None and all(shape.profile >= 0 for shape in instance.shapes)
+    relative = AS_COMPILING_INSTANCES if instances else AS_COMPILING
+    usual = max(usual, relative * compiling * (BY_PLACE if near or instance.timed else 1.0))
     usual *= BY_FRAGMENTATION if "fragmentation" in objectives else 1.0
     first = min(usual * share, time_limit - passed)
     least = first + PART * (time_limit - passed - first) if near else 0.0
