@@ -22,7 +22,9 @@ a task of leaf *l* takes of it and :math:`D_s` what is left: :math:`\sum_l d_{ls
 
 Of placements that are as good, the model can look for one that uses few cards: for kinds of runs that are whole cards
 on which nothing runs, :math:`u_k \le N_k` of them are used and take the place of :math:`N_k` above. What is then
-minimised is :math:`\sum_k u_k`, and among equals how much less room instances leave than at their best slots.
+minimised is :math:`\sum_k u_k`, and among equals how much less room instances leave than at their best slots; or the
+cards alone, for what no placement can do without. Then cards whose instances stay as they are must not be cut into
+runs, each of which would count for a card: they have one content.
 
 Where nothing else can run short on a host, whole points are the placements of the tasks, jobs by `pooled_gangs`; CPU,
 memory, domain caps and ties are left out, so in general it is a relaxation: its bound is one, its counts have to be
@@ -100,6 +102,7 @@ def build(
     held: Mapping[Target, int],
     tidy: bool = False,
     caps: Sequence[tuple[Sequence[int], int]] = (),
+    loss: float = LOSS,
 ) -> Any:
     """Return the model.
 
@@ -118,6 +121,8 @@ def build(
         Whether to minimise cards that are used, and what room is lost, instead.
     caps : sequence of (sequence of int, int)
         What a task of each leaf takes of something that all cards share, and how much of it there is.
+    loss : float
+        What a slot of lost room costs beside a card when `tidy`.
 
     Returns
     -------
@@ -133,7 +138,7 @@ def build(
             if item >= 0:
                 supply[item].add(1.0, t)
         costs: list[tuple[float, Any]] = []
-        slots = add_intervals(m, kinds, supply, costs if tidy else None)
+        slots = add_intervals(m, kinds, supply, costs if tidy and loss else None, loss)
         cards = add_cards(m, kinds, supply, costs if tidy else None)
         if tidy:
             _used(m, kinds, slots, costs)
@@ -159,7 +164,7 @@ def cap_row(tasks: Sequence[Any], taken: Sequence[int], there: int) -> Row:
 
 
 def add_intervals(
-    m: Any, kinds: Sequence[Kind], supply: Mapping[int, Row], costs: list[tuple[float, Any]] | None
+    m: Any, kinds: Sequence[Kind], supply: Mapping[int, Row], costs: list[tuple[float, Any]] | None, loss: float = LOSS
 ) -> dict[tuple[int, int], Row]:
     """Add instances by start slot, and return the rows of slots by kind and slot; with costs, those of room lost."""
     keys = [
@@ -178,7 +183,7 @@ def add_intervals(
         for slot in range(place.start, place.start + place.size):
             rows.setdefault((k, slot), Row(float(kinds[k].count))).add(1.0, y)
         if costs is not None and place.loss:
-            costs.append((LOSS * place.loss, y))
+            costs.append((loss * place.loss, y))
     return rows
 
 

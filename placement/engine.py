@@ -48,8 +48,8 @@ NEAR_NODE, NEAR_TASK, TIMED_TASK = 1e-5, 6e-5, 2e-5
 each where jobs say how long they run. Measured on 20,000 and 100,000 nodes of 1,000 kinds with 2 zones and 8 NICs and
 8,000 to 36,000 tasks, where all of it took 0.5 to 0.85 of what this makes."""
 AS_COMPILING, AS_COMPILING_INSTANCES = 2.0, 1.2
-"""The same relative to compiling, at least; on a machine that is slow or busy, compiling has just shown by how much. The
-second where all that waits are MIG instances, which are soon checked and explained."""
+"""The same relative to compiling, at least; on a machine that is slow or busy, compiling has just shown by how much. It
+is the second where all that waits are MIG instances, which are soon checked and explained."""
 BY_FRAGMENTATION = 1.5
 """How many times as long where candidates are compared by fragmentation: two of them come only when the time is up."""
 PART = 0.65

@@ -23,6 +23,7 @@ SENSE: dict[str, int] = {
     "fragmentation": -1,
     "whole_nodes": 1,
     "nodes": -1,
+    "mig_cards": -1,
 }
 """+1 where more is better, -1 where less is."""
 
@@ -36,8 +37,8 @@ def wished_for(instance: Instance) -> dict[str, bool]:
 class Score:
     """Value of one objective, or of one priority of it, in its own unit.
 
-    Units: ``value`` in GPU-milli times weight, ``tasks`` and nodes in items, ``locality`` in levels, ``run_time`` in
-    seconds times weight, ``fragmentation`` in GPU-milli.
+    Units: ``value`` in GPU-milli times weight, ``tasks``, nodes and cards in items, ``locality`` in levels,
+    ``run_time`` in seconds times weight, ``fragmentation`` in GPU-milli.
     """
 
     objective: str
@@ -66,6 +67,8 @@ def scores(instance: Instance, assignment: Assignment, objectives: tuple[str, ..
             value = Fraction(run_time(instance, assignment), 1000)
         elif objective == "nodes":
             value = Fraction(_nodes_used(instance, assignment))
+        elif objective == "mig_cards":
+            value = Fraction(mig_cards(instance, assignment))
         else:
             if state is None:
                 state = State(instance)
@@ -97,6 +100,13 @@ def _nodes_used(instance: Instance, assignment: Assignment) -> int:
     used = in_use[instance.node_class[: instance.hosts]]
     used[instance.hosts_of(assignment.node)] = True
     return int(used.sum())
+
+
+def mig_cards(instance: Instance, assignment: Assignment) -> int:
+    """Return how many MIG cards have an instance that a task uses, running work included."""
+    cards = np.unique(assignment.node[assignment.node >= instance.hosts])
+    empty = np.array([not one.in_use for one in instance.classes], dtype=np.bool_)
+    return instance.mig_cards + int(empty[instance.node_class[cards]].sum())
 
 
 def _whole(instance: Instance, state: State) -> Fraction:

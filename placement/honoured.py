@@ -45,15 +45,16 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "nodes.pods": "capacity",
         "nodes.extended": "capacity",
         "nodes.driver": "software",
-        "nodes.cuda": "software",
-        "nodes.cgroup": None,
+        "nodes.cuda": "software, clients, memory_limit",
+        "nodes.cgroup": "memory_limit",
         "nodes.failure_rate": None,
         "nodes.gpus.model": "gpu_models",
         "nodes.gpus.count": "shares",
         "nodes.gpus.memory": "device_memory",
         "nodes.gpus.compute_capability": "compute_capability",
         "nodes.gpus.health": "health",
-        "nodes.gpus.sharing": "sharing, isolation, replica_memory, clients, run_time",
+        "nodes.gpus.sharing": "sharing, isolation, replica_memory, memory_limit, clients, run_time",
+        "nodes.gpus.vgpu_policy": "isolation",
         "nodes.gpus.replicas": "clients, replica_memory, run_time",
         "nodes.gpus.mig_enabled": "mig",
         "nodes.gpus.mig_layout.profile": "mig",
@@ -115,6 +116,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "jobs.groups.task.gpu_share": "shares",
         "jobs.groups.task.mig_profile": "mig",
         "jobs.groups.task.gpu_memory": "device_memory",
+        "jobs.groups.task.gpu_memory_limit": "memory_limit",
         "jobs.groups.task.cpu": "capacity",
         "jobs.groups.task.memory": "capacity",
         "jobs.groups.task.nics": "nics",
@@ -167,7 +169,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
 ONLY: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "policy.objectives": frozenset(
-            {"value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes"}
+            {"value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes", "mig_cards"}
         ),
     }
 )

@@ -297,6 +297,8 @@ class Instance:
     crowded : bool
         Whether some tasks count as more of a card than they take, since only so many may be on one; see
         `placement.compile.clients`.
+    mig_cards : int
+        MIG cards on which running work has an instance, whether or not such cards are nodes here.
     """
 
     snapshot: Snapshot
@@ -331,6 +333,7 @@ class Instance:
     host: Ints = field(default_factory=lambda: NO_INTS)
     mates: dict[int, Ints] = field(default_factory=dict)
     crowded: bool = False
+    mig_cards: int = 0
 
     @property
     def slot_base(self) -> int:

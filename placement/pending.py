@@ -106,6 +106,9 @@ def _unwanted(job: Job, objectives: Sequence[str]) -> str | None:
         elif name == "run_time":
             if job.duration is not None or job.data:
                 return f"the plan's objectives put {name} before what its tasks serve"
+        elif name == "mig_cards":
+            if any(group.task is not None and group.task.mig_profile for group in groups):
+                return f"the plan's objectives put {name} before what its tasks serve"
         elif name != "locality" or any(group.topology is not None and group.topology.preferred for group in groups):
             return f"the plan's objectives put {name} before what its tasks serve"
     return "none of the plan's objectives is served by its tasks"

@@ -147,7 +147,7 @@ def _round(instance: Instance, bound: Bound) -> Fraction:
 
 
 def _limits(instance: Instance) -> dict[Key, Fraction]:
-    """Return what no plan can exceed whatever it does: all that is wanted, or zero."""
+    """Return what no plan can exceed whatever it does: all that is wanted, what is in use by running work, or zero."""
     tasks = 0
     worth: dict[int, int] = defaultdict(int)
     for job_class in instance.job_classes:
@@ -164,5 +164,6 @@ def _limits(instance: Instance) -> dict[Key, Fraction]:
         "fragmentation": 0,
         "whole_nodes": instance.hosts,
         "nodes": in_use,
+        "mig_cards": instance.mig_cards,
     }
     return limits | {(name, None): Fraction(number) for name, number in numbers.items()}

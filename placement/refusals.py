@@ -31,9 +31,9 @@ class Refusals:
         self._filters = [(rule, *_distinct([rule.node_key(node) for node in nodes])) for rule in filters]
         self._capacity = [_amounts([dimension.capacity(node) for node in nodes]) for dimension in DIMENSIONS]
         encode = msgspec.json.Encoder().encode
-        layouts, self._layout = _distinct([encode(node.gpus) for node in nodes])
+        layouts, self._layout = _distinct([encode((node.gpus, node.cuda, node.cgroup)) for node in nodes])
         first = np.unique(self._layout, return_index=True)[1].tolist()
-        self._cards = [[gpu for gpu in nodes[number].gpus for _ in range(gpu.count)] for number in first]
+        self._with_cards = [nodes[number] for number in first]
         assert len(layouts) == len(first)
         self._nodes = nodes
 
@@ -52,7 +52,7 @@ class Refusals:
                     found.add([text if have is not None and amount > have else "" for have in there], number)
                 elif amount > 0:
                     found.add([text], np.zeros(self._count, dtype=np.int64))
-        found.add([cards_refusal(job, task, cards) or "" for cards in self._cards], self._layout)
+        found.add([cards_refusal(job, task, node) or "" for node in self._with_cards], self._layout)
         if task.numa in BOUND:
             first, number = self._zones
             found.add([zones_refusal(job, task, node) or "" for node in first], number)
@@ -62,7 +62,7 @@ class Refusals:
     def _zones(self) -> tuple[list[Node], Ints]:
         """One node of each sort that zones can tell apart, and the number of each kind's."""
         encode = msgspec.json.Encoder().encode
-        _, number = _distinct([encode((node.gpus, node.zones)) for node in self._nodes])
+        _, number = _distinct([encode((node.gpus, node.zones, node.cuda, node.cgroup)) for node in self._nodes])
         return [self._nodes[place] for place in np.unique(number, return_index=True)[1].tolist()], number
 
     def takes(self, job: Job, task: Task) -> bool:
@@ -124,19 +124,20 @@ def _too_little(resource: str) -> str:
     return f"too few {counted[resource]}" if resource in counted else f"too little {resource.removeprefix('extended:')}"
 
 
-def cards_refusal(job: Job, task: Task, cards: Sequence[Gpu]) -> str | None:
+def cards_refusal(job: Job, task: Task, node: Node) -> str | None:
     """Return why the cards of a node without work do not do for a task, or None."""
+    cards = [gpu for gpu in node.gpus for _ in range(gpu.count)]
     if len(cards) < task.gpus:
         return f"fewer than {task.gpus} cards" if task.gpus > 1 else "no card"
-    texts = [text for text in (_card_refusal(job, task, gpu) for gpu in cards) if text]
+    texts = [text for text in (_card_refusal(job, task, gpu, node) for gpu in cards) if text]
     if len(cards) - len(texts) < task.gpus:
         return Counter(texts).most_common(1)[0][0]
     return None
 
 
-def _card_refusal(job: Job, task: Task, gpu: Gpu) -> str | None:
+def _card_refusal(job: Job, task: Task, gpu: Gpu, node: Node) -> str | None:
     for rule in CARD_FILTERS:
-        text = rule.refusal(rule.task_key(job, task), rule.card_key(gpu))
+        text = rule.refusal(rule.task_key(job, task), rule.card_key(gpu, node))
         if text:
             return text
     if (
@@ -158,7 +159,7 @@ def zones_refusal(job: Job, task: Task, node: Node) -> str | None:
     if task.numa == "restricted":
         return None
     cards = [gpu for gpu in node.gpus for _ in range(gpu.count)]
-    usable = [sum(not _card_refusal(job, task, cards[card]) for card in zone.gpus) for zone in node.zones]
+    usable = [sum(not _card_refusal(job, task, cards[card], node) for card in zone.gpus) for zone in node.zones]
     parts: list[tuple[str, Fraction, list[Fraction]]] = [
         ("cards", Fraction(task.gpus), [Fraction(number) for number in usable]),
         ("NICs", Fraction(task.nics), [Fraction(len(zone.nics)) for zone in node.zones]),

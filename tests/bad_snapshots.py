@@ -175,7 +175,7 @@ CLUSTER = [
     Bad("negative failure rate", {"nodes[0].failure_rate": -1}, "nodes[0].failure_rate", "at least 0"),
     Bad("card without a model", {"nodes[1].gpus[2].model": ""}, "nodes[1].gpus[2].model", "empty"),
     Bad("no cards of a kind", {"nodes[1].gpus[2].count": 0}, "nodes[1].gpus[2].count", "1 or more"),
-    Bad("too many cards", {"nodes[1].gpus[2].count": 255}, "nodes[1].gpus", "257 cards in one node"),
+    Bad("too many cards", {"nodes[1].gpus[2].count": 254}, "nodes[1].gpus", "257 cards in one node"),
     Bad("card memory", {"nodes[1].gpus[0].memory": "40GB"}, "nodes[1].gpus[0].memory", "Kubernetes quantity"),
     Bad("capability", {"nodes[0].gpus[0].compute_capability": "sm90"}, "nodes[0].gpus[0].compute_capability", "digits"),
     Bad("MIG instances without MIG", {"nodes[1].gpus[0].mig_enabled": False}, "nodes[1].gpus[0].mig_layout", "off"),

@@ -159,7 +159,9 @@ def able(snapshot: Snapshot, job: Job, group: TaskGroup) -> bool:
 def _takes(job: Job, task: Task, node: Node) -> bool:
     resources = demand(task)
     fits = all((have := capacity(node, name)) is None or amount <= have for name, amount in resources.items() if amount)
-    good = [gpu for gpu in cards_of(node) if not card_refusals(job, task, gpu) and _memory(task) <= _room(gpu, task)]
+    good = [
+        gpu for gpu in cards_of(node) if not card_refusals(job, task, gpu, node) and _memory(task) <= _room(gpu, task)
+    ]
     bound = bool(sets_of(job, task, node))
     return fits and not node_refusals(job, task, node) and len(good) >= task.gpus and bound
 
@@ -192,8 +194,8 @@ def node_refusals(job: Job, task: Task, node: Node) -> set[str]:
     return {rule.name for rule in NODE_FILTERS if rule.refusal(rule.task_key(job, task), rule.node_key(node))}
 
 
-def card_refusals(job: Job, task: Task, gpu: Gpu) -> set[str]:
-    return {rule.name for rule in CARD_FILTERS if rule.refusal(rule.task_key(job, task), rule.card_key(gpu))}
+def card_refusals(job: Job, task: Task, gpu: Gpu, node: Node) -> set[str]:
+    return {rule.name for rule in CARD_FILTERS if rule.refusal(rule.task_key(job, task), rule.card_key(gpu, node))}
 
 
 def share(task: Task) -> Fraction:
@@ -212,7 +214,7 @@ def opinion(snapshot: Snapshot, rows: Sequence[Row]) -> set[str]:
         task = next(task for path, task, _ in groups_of(job.groups) if path == group)
         found |= node_refusals(job, task, node)
         for device in gpus:
-            found |= card_refusals(job, task, cards_of(node)[device])
+            found |= card_refusals(job, task, cards_of(node)[device], node)
         new.append((node_name, task, gpus))
     running = [
         (place.node, next(task for path, task, _ in groups_of(job.groups) if path == place.group), list(place.gpus))

@@ -88,7 +88,7 @@ def optimum(snapshot: Snapshot, objectives: Iterable[str]) -> list[Value]:
     snapshot : Snapshot
         Without topology, zones and affinity.
     objectives : iterable of str
-        Of ``value``, ``tasks``, ``nodes``.
+        Of ``value``, ``tasks``, ``nodes``, ``mig_cards``.
 
     Raises
     ------
@@ -178,15 +178,19 @@ class _Search:
             frontier = self._with_job(frontier, job)
         best = max(self._rank(state, sums) for (state, _), sums in frontier.items())
         return [
-            Value(name, priority, -value if name == "nodes" else value)
+            Value(name, priority, -value if name in ("nodes", "mig_cards") else value)
             for (name, priority), value in zip(self.keys, best, strict=True)
         ]
 
     def _rank(self, state: State, sums: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
         in_use = sum(busy or used[2] > 0 for busy, (used, _) in zip(self.busy, state, strict=True))
-        return tuple(
-            Fraction(-in_use) if key[0] == "nodes" else value for key, value in zip(self.keys, sums, strict=True)
+        sliced = sum(
+            node.gpus[entry].mig_enabled and taken > 0
+            for node, (_, cards) in zip(self.nodes, state, strict=True)
+            for entry, taken, _ in cards
         )
+        least = {"nodes": Fraction(-in_use), "mig_cards": Fraction(-sliced)}
+        return tuple(least.get(key[0], value) for key, value in zip(self.keys, sums, strict=True))
 
     # --- jobs -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from placement.snapshot import Duration, Job, Link, Node, NumaZone, Policy, Snapshot, TaskGroup, Topology
 
-OBJECTIVES = ("value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes")
+OBJECTIVES = ("value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes", "mig_cards")
 MODELS = ("A100-40GB", "A100-80GB", "A30-24GB", "H100-SXM5-80GB")
 
 

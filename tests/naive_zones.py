@@ -46,7 +46,7 @@ def fewest(job: Job, task: Task, node: Node) -> int | None:
     usable = {
         card
         for card, gpu in enumerate(gpus)
-        if not any(rule.refusal(rule.task_key(job, task), rule.card_key(gpu)) for rule in CARD_FILTERS)
+        if not any(rule.refusal(rule.task_key(job, task), rule.card_key(gpu, node)) for rule in CARD_FILTERS)
         and (gpu.memory is None or units.exact(gpu.memory) >= units.exact(task.gpu_memory or 0))
     }
     for some in subsets(len(node.zones)):

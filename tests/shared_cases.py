@@ -21,6 +21,8 @@ PROMISED = {
     "mps": (),
     "vgpu": ("security",),
 }
+POLICIES = ("", "best_effort", "equal_share", "fixed_share")
+CUDA, CGROUP = ("", "11.4", "12.0", "13.4"), (None, 1, 2)
 WAYS = ("shared", "time_slicing", "mps", "vgpu", "exclusive")
 
 
@@ -58,13 +60,19 @@ def limit_of(gpu: Gpu, cuda: str) -> int | None:
     return min(found, default=None)
 
 
-def fits(task: Task, gpu: Gpu) -> bool:
+def fits(task: Task, gpu: Gpu, on: Node) -> bool:
     """Return whether a task of one card may be on a card, whatever else is there."""
     share = Fraction(1) if task.gpu_share is None else Fraction(str(task.gpu_share))
     if share == 1:
         return True
-    if gpu.sharing == "exclusive" or not set(task.isolation) <= set(PROMISED[gpu.sharing]):
+    promised = {*PROMISED[gpu.sharing], *(["performance"] if gpu.vgpu_policy == "fixed_share" else [])}
+    if gpu.sharing == "exclusive" or not set(task.isolation) <= promised:
         return False
+    if task.gpu_memory_limit and gpu.sharing != "vgpu":
+        cuda = float(on.cuda or 0) if gpu.sharing == "mps" else 0
+        partitions = cuda >= 13.4 and on.cgroup == 2
+        if not (partitions if task.gpu_memory_limit == "partitioned" else cuda >= 11.5):
+            return False
     if gpu.sharing != "mps" or not gpu.replicas or gpu.memory is None or task.gpu_memory is None:
         return True
     return int(task.gpu_memory) * gpu.replicas <= int(gpu.memory)
@@ -94,7 +102,7 @@ def plans(snapshot: Snapshot) -> Iterator[tuple[Placed, list[Gpu]]]:
     for one in pending:
         task = one.groups[0].task
         assert task is not None
-        options.append([None, *(c for c, (_, _, gpu) in enumerate(cards) if fits(task, gpu))])
+        options.append([None, *(c for c, (on, _, gpu) in enumerate(cards) if fits(task, gpu, on))])
     for chosen in itertools.product(*options):
         if all(_holds(one, gpu, start[c], _on(c, chosen, pending)) for c, (one, _, gpu) in enumerate(cards)):
             yield tuple(zip(pending, chosen, strict=True)), [gpu for _, _, gpu in cards]
@@ -157,21 +165,29 @@ def shared_nodes(draw: st.DrawFn, name: str) -> Node:
     """Draw a node of one or two cards; not both of the ways that cannot be on one node."""
     without = draw(st.sampled_from(("mps", "time_slicing")))
     ways = [way for way in WAYS if way != without]
-    return node(name, *(draw(shared_cards(ways)) for _ in range(draw(st.integers(1, 2)))))
+    more = {"cuda": draw(st.sampled_from(CUDA)), "cgroup": draw(st.sampled_from(CGROUP))}
+    return node(name, *(draw(shared_cards(ways)) for _ in range(draw(st.integers(1, 2)))), **more)
 
 
 @st.composite
 def shared_cards(draw: st.DrawFn, ways: list[str]) -> Gpu:
     way = draw(st.sampled_from(ways))
     replicas = None if way == "exclusive" else draw(st.sampled_from((None, 2, 4, 3, 1)))
-    return card(way, replicas=replicas, memory=draw(st.sampled_from((None, 8 * GIB))))
+    policy = draw(st.sampled_from(POLICIES)) if way == "vgpu" else ""
+    return card(way, replicas=replicas, memory=draw(st.sampled_from((None, 8 * GIB))), vgpu_policy=policy)
 
 
 @st.composite
 def shared_jobs(draw: st.DrawFn, name: str, count: int) -> Job:
-    asked = draw(st.sampled_from(((), (), ("security",), ("fault", "security"))))
+    asked = draw(st.sampled_from(((), (), ("security",), ("performance",), ("fault", "security"))))
     memory = draw(st.sampled_from((None, 2 * GIB, 3 * GIB)))
+    limit = draw(st.sampled_from(("", "", "enforced", "partitioned"))) if memory else ""
     seconds = draw(st.sampled_from((None, 7, 100)))
     duration = None if seconds is None else Duration(seconds=seconds, shared=draw(st.sampled_from((None, 1.5, 0.5))))
-    more = {"isolation": asked, "gpu_memory": memory, "weight": draw(st.sampled_from((1, 2)))}
+    more = {
+        "isolation": asked,
+        "gpu_memory": memory,
+        "gpu_memory_limit": limit,
+        "weight": draw(st.sampled_from((1, 2))),
+    }
     return job(name, draw(st.sampled_from(SHARES)), count, duration=duration, **more)

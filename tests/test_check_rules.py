@@ -330,7 +330,8 @@ def test_device_memory() -> None:
 def test_every_rule_has_a_case_here_or_beside() -> None:
     beside = {"links", "identity", "gang", "snapshot", "objective", "bounds", "pending", "usage"}
     beside |= {"topology", "affinity", "locality", "numa", "nics", "cpuset", "run_time"}
-    beside |= {"isolation", "replica_memory", "clients", "mig"}  # in test_isolation, test_sharing and test_check_mig
+    # in test_isolation, test_sharing and test_check_mig
+    beside |= {"isolation", "replica_memory", "memory_limit", "clients", "mig"}
     here = {rule for rule, _, _ in FILTERS} | {"capacity", "limits", "shares", "device_memory"}
     assert set(RULES) == here | beside
     assert set(RULES) >= PLACING

@@ -124,7 +124,7 @@ def assert_admissions(instance: Instance, job: Job, tasks: list[Task], shapes: l
             kinds = [kind for kind, _, _ in instance.classes[instance.node_class[node]].cards]
             for device, kind in zip(device_indices(instance, node) if task.gpus else (), kinds, strict=False):
                 gpu = of_device[device]
-                refused = any(rule.refusal(rule.task_key(job, task), rule.card_key(gpu)) for rule in CARD_FILTERS)
+                refused = any(rule.refusal(rule.task_key(job, task), rule.card_key(gpu, spec)) for rule in CARD_FILTERS)
                 assert instance.admits_card[shape, kind] != refused
 
 

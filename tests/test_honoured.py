@@ -118,11 +118,11 @@ def test_each_field_can_be_left_out() -> None:
 
 
 def test_first_use_and_number_of_uses() -> None:
-    nodes = (Node(name="a"), *(Node(name=f"n{i}", cgroup=2) for i in range(3)))
+    nodes = (Node(name="a"), *(Node(name=f"n{i}", failure_rate=0.5) for i in range(3)))
     (message,) = problems(Snapshot(nodes=nodes)).values()
     assert message == (
-        "nodes[1].cgroup: no rule honours nodes.cgroup yet, which is used 3 times; "
-        "remove it, or solve as if it were absent with --without nodes.cgroup"
+        "nodes[1].failure_rate: no rule honours nodes.failure_rate yet, which is used 3 times; "
+        "remove it, or solve as if it were absent with --without nodes.failure_rate"
     )
 
 
@@ -145,14 +145,16 @@ def test_what_is_honoured_passes_as_it_is() -> None:
 
 
 def test_leaving_out_does_not_hide_the_rest() -> None:
-    snapshot = verified(Snapshot(nodes=(Node(name="n", cgroup=2, failure_rate=1.0),), queues=(Queue(name="q"),)))
-    assert list(problems(snapshot, "queues", "nodes.cgroup")) == ["nodes[0].failure_rate"]
+    nodes, policy = (Node(name="n", failure_rate=1.0),), Policy(max_moves=1)
+    snapshot = verified(Snapshot(nodes=nodes, queues=(Queue(name="q"),), policy=policy))
+    assert list(problems(snapshot, "queues", "policy.max_moves")) == ["nodes[0].failure_rate"]
 
 
 @pytest.mark.parametrize(
     ("name", "phrase"),
     [
-        ("nodes.cgroups", 'did you mean "nodes.cgroup"?'),
+        ("nodes.failure_rates", 'did you mean "nodes.failure_rate"?'),
+        ("nodes.cgroup", "nodes.cgroup is honoured (memory_limit)"),
         ("nodes.cpu", "nodes.cpu is honoured (capacity)"),
         ("topology", "topology is honoured (limits, topology, affinity)"),
         ("jobs", "of jobs some is honoured (identity, value,"),
@@ -168,7 +170,7 @@ def test_what_cannot_be_left_out(name: str, phrase: str) -> None:
     with pytest.raises(UsageError) as caught:
         refuse_unhonoured(Snapshot(), [name])
     assert phrase in str(caught.value)
-    assert "possible are nodes.cgroup" in str(caught.value)
+    assert "possible are nodes.failure_rate" in str(caught.value)
 
 
 @pytest.mark.parametrize("path", sorted(removable()))

@@ -1,20 +1,40 @@
-"""Isolation: what each way to share a card guarantees, by hand, in the rule, in the judge and in plans."""
+"""Isolation and limits of device memory: what each way to share a card gives, in the rule, the judge and in plans."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared_cases import PROMISED, WAYS, card, fits, job, most_milli, node, shared_cards, shared_snapshots
+from shared_cases import (
+    CGROUP,
+    CUDA,
+    POLICIES,
+    PROMISED,
+    WAYS,
+    card,
+    fits,
+    job,
+    most_milli,
+    node,
+    shared_cards,
+    shared_snapshots,
+)
 
 import placement as pl
 from placement.check import isolation as judged
-from placement.check import replica_memory
+from placement.check import memory_limit, replica_memory
 from placement.check.sharing import refusal as exclusive
+from placement.compile import compile as compile_snapshot
+from placement.errors import SnapshotError
 from placement.hardware.sharing import MODES, NEEDS, SOURCES, lacking
 from placement.rules.card_model import Exclusive
-from placement.rules.isolation import Isolation, ReplicaMemory
-from placement.snapshot import Gpu, Job, Snapshot, Task
+from placement.rules.isolation import Isolation, MemoryLimit, ReplicaMemory
+from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
+from placement.snapshot.read import verified
+
+ANY_NODE = Node(name="n")
 
 
 def test_every_statement_says_why_and_who_says_so() -> None:
@@ -25,12 +45,14 @@ def test_every_statement_says_why_and_who_says_so() -> None:
             assert guarantee.why
             assert guarantee.sources
             used.update(guarantee.sources)
-    assert used | {"requirements"} == set(SOURCES)
+    assert used | {"requirements", "mps-memory"} == set(SOURCES)
 
 
 def test_the_judge_has_the_same_table() -> None:
     assert {name: set(mode.guaranteed) for name, mode in MODES.items() if name != "mig"} == {
-        name: set(judged.GUARANTEED.get(name, ())) for name in WAYS
+        f"{way} {policy}".rstrip(): set(judged.guaranteed_by(card(way, vgpu_policy=policy)))
+        for way in WAYS
+        for policy in (POLICIES if way == "vgpu" else ("",))
     }
     assert {name: set(promised) for name, promised in PROMISED.items()} == {
         name: set(MODES[name].guaranteed) for name in WAYS
@@ -46,7 +68,7 @@ def test_what_is_lacking_is_named_in_order() -> None:
 
 def refused(task: Task, gpu: Gpu) -> bool:
     rule, one = Isolation(), Job(name="j", groups=())
-    refusal = rule.refusal(rule.task_key(one, task), rule.card_key(gpu))
+    refusal = rule.refusal(rule.task_key(one, task), rule.card_key(gpu, ANY_NODE))
     assert (refusal is None) == (judged.refusal(one, task, gpu) is None)
     return refusal is not None
 
@@ -67,6 +89,120 @@ def test_shares_have_what_the_mode_guarantees() -> None:
         one = Task(gpus=1, gpu_share=0.5, isolation=(need,))
         assert [way for way in WAYS if not refused(one, card(way))] == ["exclusive"]
     assert not any(refused(Task(gpus=1, gpu_share=0.5), card(way)) for way in WAYS)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_time_is_ones_own_with_a_fixed_share_alone(policy: str) -> None:
+    for need, promised in (("security", True), ("performance", policy == "fixed_share"), ("fault", False)):
+        one = Task(gpus=1, gpu_share=0.5, isolation=(need,))  # type: ignore[arg-type]
+        assert refused(one, card("vgpu", vgpu_policy=policy)) == (not promised)
+
+
+def test_the_policy_is_named_in_the_reason() -> None:
+    jobs = (job("a", 0.5, isolation=("performance",)),)
+    cards = [card("vgpu", vgpu_policy=policy) for policy in ("equal_share", "fixed_share")]
+    (waits,) = pl.solve(Snapshot(nodes=(node("n", cards[0]),), jobs=jobs)).pending
+    assert (
+        "isolation of performance is asked for, and sharing 'vgpu equal_share' does not guarantee it: all that run "
+        "have equal parts of the time, smaller ones with every one that starts"
+    ) in waits.detail
+    snapshot = Snapshot(nodes=(node("n", *cards),), jobs=jobs)
+    plan = pl.solve(snapshot)
+    assert plan.tasks.gpus == [[1]]
+    plan.tasks.gpus = [[0]]
+    found = [one.what for one in pl.check(snapshot, plan) if one.rule == "isolation"]
+    asks = "n gpu 0: the task asks for isolation of performance"
+    assert found == [f"{asks}, which vgpu (equal_share) sharing does not guarantee"]
+
+
+# --- device memory -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cuda", "cgroup", "enforced", "partitioned"),
+    [
+        (card("shared"), "13.4", 2, False, False),
+        (card("time_slicing"), "13.4", 2, False, False),
+        (card("vgpu"), "", None, True, True),
+        (card("exclusive"), "", None, True, True),
+        (Gpu(model="A100-40GB", mig_enabled=True), "", None, True, True),
+        (card("mps"), "", 2, False, False),
+        (card("mps"), "11.4", 2, False, False),
+        (card("mps"), "11.5", 2, True, False),
+        (card("mps"), "13.3", 2, True, False),
+        (card("mps"), "13.4", 1, True, False),
+        (card("mps"), "13.4", None, True, False),
+        (card("mps"), "13.4", 2, True, True),
+        (card("mps"), "14", 2, True, True),
+    ],
+)
+def test_where_device_memory_is_limited(gpu: Gpu, cuda: str, cgroup: Any, enforced: bool, partitioned: bool) -> None:
+    rule, on, one = MemoryLimit(), Node(name="n", cuda=cuda, cgroup=cgroup), Job(name="j", groups=())
+    for limit, held in (("enforced", enforced), ("partitioned", partitioned), ("", True)):
+        for share in (0.5, 1, None):
+            task = Task(gpus=1, gpu_share=share, gpu_memory=1, gpu_memory_limit=limit)  # type: ignore[arg-type]
+            refusal = rule.refusal(rule.task_key(one, task), rule.card_key(gpu, on))
+            assert (refusal is None) == (held or share != 0.5)
+            assert (memory_limit.refusal(one, task, gpu, on) is None) == (refusal is None)
+
+
+def test_a_plan_goes_by_the_versions_of_nodes() -> None:
+    # nodes that differ in their software alone
+    nodes = (
+        node("old", card("mps"), cuda="11.4", cgroup=2),
+        node("limits", card("mps"), cuda="12.4"),
+        node("parts", card("mps"), cuda="13.4", cgroup=2),
+        node("unknown", card("mps")),
+    )
+    jobs = (
+        job("p", 0.5, 3, gpu_memory="1Gi", gpu_memory_limit="partitioned"),
+        job("e", 0.5, 3, gpu_memory="1Gi", gpu_memory_limit="enforced"),
+    )
+    snapshot = Snapshot(nodes=nodes, jobs=jobs)
+    plan = pl.solve(snapshot)
+    # two halves on "parts", of which the third p finds none left; two of e beside, on "limits"
+    assert sorted((row[0], row[3]) for row in plan.tasks) == [*[("e", "limits")] * 2, *[("p", "parts")] * 2]
+    assert (plan.value, plan.status) == (2000, "proven")
+    rows = zip(plan.tasks.job, plan.tasks.node, strict=True)
+    plan.tasks.node = ["old" if name == "p" else there for name, there in rows]
+    found = [one.what for one in pl.check(snapshot, plan) if one.rule == "memory_limit"]
+    asks = "old gpu 0: the task asks that device memory be partitioned"
+    assert found == [f"{asks}, which mps sharing does with CUDA 13.4, the node has 11.4"] * 2
+
+
+@pytest.mark.parametrize(
+    ("gpu", "on", "reason"),
+    [
+        (card("time_slicing"), {"cuda": "13.4"}, "sharing 'time_slicing' does not limit it"),
+        (card("mps"), {"cuda": "13.1"}, "MPS partitions memory from CUDA 13.4 on, which the node is not known to have"),
+        (card("mps"), {"cuda": "13.4"}, "MPS partitions memory by cgroup 2, which the node is not known to have"),
+    ],
+)
+def test_never_says_what_the_node_lacks(gpu: Gpu, on: dict[str, Any], reason: str) -> None:
+    jobs = (job("a", 0.5, gpu_memory="1Gi", gpu_memory_limit="partitioned"),)
+    (waits,) = pl.solve(Snapshot(nodes=(node("n", gpu, **on),), jobs=jobs)).pending
+    assert waits.reason == "never"
+    assert f"device memory is to be partitioned: {reason}" in waits.detail
+
+
+def test_limits_on_how_many_leave_out_cards_that_do_not_do() -> None:
+    # the card for two tasks takes none of this sort, so nothing has to count as half a card
+    nodes = (node("n", card("vgpu")), node("m", card("mps", replicas=2), cuda="11.4"))
+    instance = compile_snapshot(
+        verified(Snapshot(nodes=nodes, jobs=(job("a", 0.1, gpu_memory=1, gpu_memory_limit="enforced"),)))
+    )
+    assert instance.exact
+
+
+def test_a_limit_takes_an_amount() -> None:
+    with pytest.raises(SnapshotError) as caught:
+        verified(Snapshot(jobs=(job("a", 0.5, gpu_memory_limit="enforced"),)))
+    assert str(caught.value.problems[0]) == (
+        'jobs[0].groups[0].task.gpu_memory_limit: found "enforced", but the task does not say how much memory it may '
+        "have; state `gpu_memory`, or leave it out"
+    )
+    mig = TaskGroup(name="g", task=Task(gpus=1, mig_profile="1g.10gb", gpu_memory_limit="partitioned"))
+    verified(Snapshot(jobs=(Job(name="m", groups=(mig,)),)))
 
 
 def test_a_plan_puts_tasks_where_they_are_safe() -> None:
@@ -116,18 +252,23 @@ tasks = st.builds(
     gpus=st.just(1),
     gpu_share=st.sampled_from((None, 1, 0.5, "0.25")),
     gpu_memory=st.sampled_from((None, 2**31, 2**32, 3 * 2**30)),
+    gpu_memory_limit=st.sampled_from(("", "enforced", "partitioned")),
     isolation=st.lists(st.sampled_from(NEEDS), unique=True).map(tuple),
 )
+machines = st.builds(Node, name=st.just("n"), cuda=st.sampled_from(CUDA), cgroup=st.sampled_from(CGROUP))
 
 
-@given(tasks, shared_cards(list(WAYS)))
-def test_rule_and_judge_and_words_agree(task: Task, gpu: Gpu) -> None:
+@given(tasks, shared_cards(list(WAYS)), machines)
+def test_rule_and_judge_and_words_agree(task: Task, gpu: Gpu, on: Node) -> None:
     one = Job(name="j", groups=())
-    rules = [rule.refusal(rule.task_key(one, task), rule.card_key(gpu)) for rule in (Exclusive(), Isolation())]
-    rules.append(ReplicaMemory().refusal(ReplicaMemory().task_key(one, task), ReplicaMemory().card_key(gpu)))
-    said = [exclusive(one, task, gpu), judged.refusal(one, task, gpu), replica_memory.refusal(one, task, gpu)]
+    rules = [
+        rule.refusal(rule.task_key(one, task), rule.card_key(gpu, on))
+        for rule in (Exclusive(), Isolation(), ReplicaMemory(), MemoryLimit())
+    ]
+    said = [judge(one, task, gpu) for judge in (exclusive, judged.refusal, replica_memory.refusal)]
+    said.append(memory_limit.refusal(one, task, gpu, on))
     assert [text is None for text in rules] == [text is None for text in said]
-    assert fits(task, gpu) == (rules == [None] * 3)
+    assert fits(task, gpu, on) == (rules == [None] * 4)
 
 
 @settings(max_examples=25)

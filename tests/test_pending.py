@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from check_cases import cards_of
 from strategies import random_tiny
 
 from placement.check import check
@@ -142,7 +141,7 @@ def first_refusal(job: Job, task: Task, node: Node) -> str:
             if have is not None and amount > have:
                 few = {"nics": "too few NICs", "pods": "too few pods"}
                 return few.get(name, f"too little {name.removeprefix('extended:')}")
-    return cards_refusal(job, task, cards_of(node)) or ""
+    return cards_refusal(job, task, node) or ""
 
 
 @pytest.mark.parametrize("seed", range(60))

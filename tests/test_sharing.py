@@ -31,7 +31,7 @@ from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
 from placement.evaluate import scores
 from placement.exact import run
-from placement.hardware.sharing import memory_of_replica, most_clients, slowdown
+from placement.hardware.sharing import memory_of_replica, most_clients, slowdown, slowed
 from placement.instance import Instance
 from placement.snapshot import Duration, Gpu, Job, MigInstance, Node, Snapshot
 from placement.snapshot.read import verified
@@ -81,6 +81,16 @@ def test_usual_slowdown() -> None:
         assert slowdown(card(way)) == 1
 
 
+def test_who_has_a_fixed_share_gains_nothing_from_absent_neighbours() -> None:
+    # for planning all that may come count, under every policy
+    for policy in ("", "best_effort", "equal_share", "fixed_share"):
+        gpu = card("vgpu", replicas=4, vgpu_policy=policy)
+        assert slowdown(gpu) == Fraction("1.04") + Fraction(15 * 3, 700)
+        # two who are there: 0.15 / 7 for turns; with fixed shares it is as if all four were
+        assert slowed(gpu, 2) == (slowdown(gpu) if policy == "fixed_share" else Fraction("1.04") + Fraction(15, 700))
+    assert slowed(card("vgpu", vgpu_policy="fixed_share"), 2) == Fraction("1.19")
+
+
 @given(shared_cards(["shared", "time_slicing", "mps", "vgpu", "exclusive"]))
 def test_the_judge_has_the_same_slowdown(gpu: Gpu) -> None:
     assert sharing_factor(gpu) == slowdown(gpu)
@@ -113,6 +123,18 @@ def test_a_node_shares_its_cards_in_one_way() -> None:
         '"mps"; a node shares its cards in one of these ways: keep one'
     }
     verified(Snapshot(nodes=(node("a", card("mps"), card("exclusive")), node("b", card("time_slicing")))))
+
+
+def test_policies_of_virtual_gpus() -> None:
+    found = problems(card("mps", vgpu_policy="fixed_share"), card(vgpu_policy="best_effort"), card("vgpu"))
+    assert found["nodes[0].gpus[0].vgpu_policy"] == (
+        'nodes[0].gpus[0].vgpu_policy: found "fixed_share", but the card is "mps": only virtual GPUs have a policy; '
+        'leave it out, or say "sharing": "vgpu"'
+    )
+    assert set(found) == {"nodes[0].gpus[0].vgpu_policy", "nodes[0].gpus[1].vgpu_policy"}
+    sliced = card("vgpu", model="A100-40GB", mig_enabled=True, vgpu_policy="equal_share")
+    assert "do not take turns" in problems(sliced)["nodes[0].gpus[0].vgpu_policy"]
+    verified(Snapshot(nodes=(node("n", card("vgpu", vgpu_policy="equal_share")),)))
 
 
 def test_cards_too_old_for_mps() -> None:

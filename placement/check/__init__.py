@@ -81,6 +81,7 @@ RULES: tuple[str, ...] = (
     identity.RULE,
     *filters.NODE_RULES,
     *filters.CARD_RULES,
+    *filters.CARD_ON_NODE_RULES,
     capacity.RULE,
     limits.RULE,
     shares.RULE,

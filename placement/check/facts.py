@@ -73,7 +73,7 @@ class Facts:
         nodes, self.kind = _alike(snapshot.nodes, [_node_key(node, asked, inside(node)) for node in snapshot.nodes])
         self.scale = self._scale(gangs, nodes)
         self.caps = [self._whole(caps(limit)) for limit in snapshot.limits]
-        self._card_kinds: dict[Gpu, int] = {}
+        self._card_kinds: dict[tuple[Gpu, str, int | None], int] = {}
         self._looks: dict[Hashable, int] = {}
         self.kinds = [self._kind(number, node, asked, inside(node)) for number, node in enumerate(nodes)]
         self.cards = [card for kind in self.kinds for card in kind.cards]
@@ -158,7 +158,8 @@ class Facts:
         cards: list[Card] = []
         for entry, gpu in enumerate(node.gpus):
             memory = None if gpu.memory is None else int(units.exact(gpu.memory) * self.scale[GPU_MEMORY])
-            cards += [Card(entry, self._card_kinds.setdefault(gpu, len(self._card_kinds)), gpu, memory)] * gpu.count
+            number_of = self._card_kinds.setdefault((gpu, node.cuda, node.cgroup), len(self._card_kinds))
+            cards += [Card(entry, number_of, gpu, memory, node)] * gpu.count
         look = (_asked(node, asked), node.taints, node.cordoned, node.driver, node.cuda)
         return NodeKind(number, node, self._looks.setdefault(look, len(self._looks)), there, tuple(cards), limits)
 
@@ -185,8 +186,8 @@ class Facts:
         demand = {name: amount for name, amount in taken.items() if amount}
         models = frozenset(task.gpu_models)
         mig = (plain_profile(task.mig_profile), task.gpu_memory) if task.mig_profile else None
-        isolation = frozenset(task.isolation)
-        card_key = (share, memory, models, job.requires.compute_capability, mig, isolation) if task.gpus else None
+        wishes = frozenset(task.isolation), task.gpu_memory_limit
+        card_key = (share, memory, models, job.requires.compute_capability, mig, wishes) if task.gpus else None
         node_key = (tuple(task.node_selector.items()), task.tolerations, job.requires.driver, job.requires.cuda)
         key = (task.gpus, tuple(sorted(demand.items())), card_key, node_key, policy(task))
         if key not in self._known:
@@ -211,7 +212,7 @@ def _asked(node: Node, asked: frozenset[str]) -> tuple[tuple[str, str], ...]:
 
 def _node_key(node: Node, asked: frozenset[str], limits: tuple[int, ...]) -> Hashable:
     amounts = (node.cpu, node.memory, node.pods, node.extended, node.gpus, node.zones)
-    marks = (node.taints, node.cordoned, node.driver, node.cuda)
+    marks = (node.taints, node.cordoned, node.driver, node.cuda, node.cgroup)
     return _encode((amounts, marks)), _asked(node, asked), limits
 
 

@@ -17,6 +17,7 @@ from placement.check import (
     gpu_models,
     health,
     isolation,
+    memory_limit,
     mig_cards,
     node_selector,
     replica_memory,
@@ -44,6 +45,8 @@ CARD_RULES: dict[str, Callable[[Job, Task, Gpu], str | None]] = {
     "replica_memory": replica_memory.refusal,
     "mig": mig_cards.refusal,
 }
+CARD_ON_NODE_RULES: dict[str, Callable[[Job, Task, Gpu, Node], str | None]] = {"memory_limit": memory_limit.refusal}
+"""Those that look at the node's versions too."""
 
 
 Thing = TypeVar("Thing")
@@ -62,7 +65,9 @@ class Filters:
 
     def card(self, shape: Shape, card: Card) -> dict[str, str]:
         """Return why a card refuses a task, by rule; empty where it does not."""
-        reasons = ((name, rule(shape.job, shape.task, card.gpu)) for name, rule in CARD_RULES.items())
+        reasons = [(name, rule(shape.job, shape.task, card.gpu)) for name, rule in CARD_RULES.items()]
+        beside = CARD_ON_NODE_RULES.items()
+        reasons += [(name, rule(shape.job, shape.task, card.gpu, card.node)) for name, rule in beside]
         return {name: reason for name, reason in reasons if reason is not None}
 
     def admits_nodes(self, shape: Shape | Ints, kind: Ints) -> Bools:

@@ -15,12 +15,19 @@ GUARANTEED: dict[str, frozenset[str]] = {
 """What is guaranteed under each way of sharing; nothing under those that are not named."""
 
 
+def guaranteed_by(gpu: Gpu) -> frozenset[str]:
+    """Return what is guaranteed to those who share a card; a fixed share of a virtual GPU's time is one's own."""
+    always = GUARANTEED.get(gpu.sharing, frozenset())
+    return always | {"performance"} if gpu.vgpu_policy == "fixed_share" else always
+
+
 def refusal(job: Job, task: Task, gpu: Gpu) -> str | None:
     """Refuse a fractional task on a card that does not guarantee all it asks for."""
     if task.gpu_share is None or units.exact(task.gpu_share) == 1 or task.mig_profile:
         return None
-    guaranteed = GUARANTEED.get(gpu.sharing, frozenset())
+    guaranteed = guaranteed_by(gpu)
     missing = [need for need in task.isolation if need not in guaranteed]
     if not missing:
         return None
-    return f"the task asks for isolation of {' and '.join(missing)}, which {gpu.sharing} sharing does not guarantee"
+    way = f"{gpu.sharing} ({gpu.vgpu_policy})" if gpu.vgpu_policy else gpu.sharing
+    return f"the task asks for isolation of {' and '.join(missing)}, which {way} sharing does not guarantee"

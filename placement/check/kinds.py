@@ -103,12 +103,16 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card: its entry in the node, a number shared by equal entries, and its memory (None: no limit)."""
+    """A card: its entry in a node, that node or one like it, a number shared by cards that look alike, and its memory.
+
+    Those look alike that are equal entries in nodes with the same CUDA and cgroup. None for memory is no limit.
+    """
 
     entry: int
     kind: int
     gpu: Gpu
     memory: int | None
+    node: Node
 
     @property
     def healthy(self) -> bool:

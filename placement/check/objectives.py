@@ -41,7 +41,7 @@ def objective(snapshot: Snapshot, tasks: Tasks, objectives: Sequence[str]) -> li
     -------
     list of (str, int or None, Fraction)
         Objective, priority and value: ``value`` in GPU-milli times weight, ``fragmentation`` in GPU-milli,
-        ``locality`` in levels, ``run_time`` in seconds times weight, the others in tasks and nodes.
+        ``locality`` in levels, ``run_time`` in seconds times weight, the others in tasks, nodes and cards.
 
     Raises
     ------
@@ -136,6 +136,13 @@ def nodes_used(placed: Placed) -> Fraction:
     return Fraction(len(placed.load))
 
 
+def mig_cards(placed: Placed) -> Fraction:
+    """Return the number of cards with MIG on that a task, running or new, has an instance of."""
+    facts, load = placed.facts, placed.load
+    sliced = np.array([card.gpu.mig_enabled for card in facts.cards], dtype=np.bool_)
+    return Fraction(int((sliced[load.card] & (load.share > 0)).sum()))
+
+
 MEASURES: dict[str, Callable[[Placed], Fraction]] = {
     "tasks": started,
     "locality": preferred,
@@ -143,6 +150,7 @@ MEASURES: dict[str, Callable[[Placed], Fraction]] = {
     "fragmentation": fragmentation,
     "whole_nodes": whole_nodes,
     "nodes": nodes_used,
+    "mig_cards": mig_cards,
 }
 """Every objective that is one number."""
 
@@ -154,6 +162,7 @@ SENSE: dict[str, str] = {
     "fragmentation": "min",
     "whole_nodes": "max",
     "nodes": "min",
+    "mig_cards": "min",
 }
 """What is better."""
 

@@ -90,6 +90,7 @@ def _wanted(case: Case, job: Job) -> int:
     changed = {
         "value": worth != 0,
         "run_time": job.duration is not None or bool(job.data),
+        "mig_cards": any(group.task is not None and group.task.mig_profile for group in groups),
         "locality": any(group.topology is not None and group.topology.preferred for group in groups),
     }
     declared = case.plan.provenance.objectives or case.facts.snapshot.policy.objectives

@@ -19,7 +19,7 @@ ObjectiveOption = Annotated[
         "--objective",
         metavar="A,B",
         help="Objectives in order, instead of the snapshot's: value, tasks, locality, run_time, "
-        "fragmentation, whole_nodes, nodes.",
+        "fragmentation, whole_nodes, nodes, mig_cards.",
     ),
 ]
 TimeLimitOption = Annotated[

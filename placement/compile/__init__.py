@@ -20,7 +20,7 @@ from placement.compile.domains import domains, levels_of, tied_places
 from placement.compile.free import free
 from placement.compile.jobs import Shapes, arrival_order, classify_jobs
 from placement.compile.limits import limits
-from placement.compile.mig import asks, sliced
+from placement.compile.mig import asks, in_use, sliced
 from placement.compile.nodes import classify_nodes
 from placement.compile.run_times import RunTimes
 from placement.compile.running import running
@@ -126,5 +126,6 @@ def _compile(snapshot: Snapshot) -> Instance:
         node_zones=nodes.zones,
         widest=int(cards.counts.max(initial=0)),
         crowded=crowded,
+        mig_cards=in_use(snapshot),
     )
     return sliced(instance, shapes.profiles, work, kinds, cards, scale)

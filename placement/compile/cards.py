@@ -87,7 +87,7 @@ class Cards:
         self.device_memory: list[Fraction | None] = []
         for node in nodes:
             for gpu in node.gpus:
-                kind += [self._number(gpu, node.cuda)] * gpu.count
+                kind += [self._number(gpu, node)] * gpu.count
                 mig += [gpu.mig_enabled] * gpu.count
                 self.device_memory += [None if gpu.memory is None else units.exact(gpu.memory)] * gpu.count
         self.kind: Ints = np.array(kind, dtype=np.int64)
@@ -106,12 +106,12 @@ class Cards:
         first = int(self.start[node_kind])
         return self.device_memory[first : first + int(self.counts[node_kind])]
 
-    def _number(self, gpu: Gpu, cuda: str) -> int:
+    def _number(self, gpu: Gpu, node: Node) -> int:
         memory = self.unlimited
         if gpu.memory is not None:
             memory = min(memory, math.floor(units.exact(gpu.memory) / self.scale.memory))
-        keys = tuple(rule.card_key(gpu) for rule in CARD_FILTERS)
-        clients = most_clients(gpu, cuda)
+        keys = tuple(rule.card_key(gpu, node) for rule in CARD_FILTERS)
+        clients = most_clients(gpu, node.cuda)
         slower = None if gpu.mig_enabled or gpu.sharing == "exclusive" else slowdown(gpu)
         index = self._index.setdefault((keys, memory, clients, slower), len(self.kinds))
         if index == len(self.kinds):

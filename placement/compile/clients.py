@@ -18,7 +18,7 @@ import numpy as np
 from placement.compile.cards import Cards
 from placement.compile.running import Used
 from placement.compile.work import Work
-from placement.hardware.sharing import lacking, most_clients
+from placement.hardware.sharing import lacking, mode_of, most_clients, unlimited
 from placement.instance import Bools, Ints, Shape
 from placement.rules.isolation import takes_part
 from placement.scale import Scale, round_up
@@ -53,7 +53,7 @@ class Clients:
         self.exact = True
         self.parts: tuple[Fraction, ...] = ()
         self._sharing = False
-        self._cards: Counter[tuple[Gpu, int | None]] = Counter()
+        self._cards: Counter[tuple[Gpu, int | None, tuple[str, int | None]]] = Counter()
         limits = {most_clients(gpu, node.cuda) for node in nodes for gpu in node.gpus} - {None}
         mine = _tasks_of(work, np.unique(work.of_job[pending])) if limits and len(pending) else []
         mine = [task for task in mine if takes_part(work.tasks[task])]
@@ -62,7 +62,8 @@ class Clients:
         self._sharing = True
         for node, count in zip(nodes, counts, strict=True):
             for gpu in node.gpus:
-                self._cards[gpu, most_clients(gpu, node.cuda)] += gpu.count * count
+                software = node.cuda, node.cgroup
+                self._cards[gpu, most_clients(gpu, node.cuda), software] += gpu.count * count
         for task in mine:
             self._look(task, work)
         # what runs counts as one client too, however little it takes
@@ -73,7 +74,7 @@ class Clients:
     def _look(self, number: int, work: Work) -> None:
         """Find out what tasks of one sort take at least."""
         task, share = work.tasks[number], work.amounts[number].share
-        mine = [(limit, count) for (gpu, limit), count in self._cards.items() if _admits(task, gpu)]
+        mine = [(limit, count) for (gpu, limit, node), count in self._cards.items() if _admits(task, gpu, *node)]
         larger = {Fraction(1, limit) for limit, _ in mine if limit is not None and share * limit < 1}
         if not larger:
             return
@@ -133,8 +134,10 @@ def _tasks_of(work: Work, gangs: Ints) -> list[int]:
     return sorted({task for gang in gangs.tolist() for task, _ in work.leaves[gang].values()})
 
 
-def _admits(task: Task, gpu: Gpu) -> bool:
+def _admits(task: Task, gpu: Gpu, cuda: str, cgroup: int | None) -> bool:
     """Return whether a card may take tasks of a sort that share it, as far as the task itself says."""
     if gpu.mig_enabled or gpu.sharing == "exclusive" or gpu.health != "healthy":
         return False
-    return (not task.gpu_models or gpu.model in task.gpu_models) and lacking(gpu.sharing, task.isolation) is None
+    if task.gpu_memory_limit and unlimited(gpu, cuda, cgroup, task.gpu_memory_limit) is not None:
+        return False
+    return (not task.gpu_models or gpu.model in task.gpu_models) and lacking(mode_of(gpu).name, task.isolation) is None

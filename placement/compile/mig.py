@@ -17,7 +17,7 @@ from placement.index import members, numbered
 from placement.instance import Instance, Ints, NodeClass
 from placement.mig.slots import Board, Card, Slots, card
 from placement.scale import Scale
-from placement.snapshot import Gpu, Node
+from placement.snapshot import Gpu, Node, Snapshot
 
 Held = dict[tuple[int, int], list[tuple[str, int]]]
 """Profile and first slot of each running instance, by node and device index."""
@@ -94,6 +94,12 @@ def sliced(
         host=everywhere,
         mates=_mates(everywhere, instance.nodes),
     )
+
+
+def in_use(snapshot: Snapshot) -> int:
+    """Return on how many MIG cards running tasks have instances."""
+    running = [job.running.tasks for job in snapshot.jobs if job.running is not None]
+    return len({(place.node, place.gpus) for places in running for place in places if place.mig_starts})
 
 
 def _mates(host: Ints, hosts: int) -> dict[int, Ints]:

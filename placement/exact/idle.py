@@ -1,4 +1,8 @@
-"""Objectives that nobody wishes for: they are 0 whatever happens, so methods leave them out; bounds put them back."""
+"""Objectives that have one value whatever happens: methods leave them out, and bounds put them back.
+
+Some are 0 since nobody wishes for them; how many MIG cards are in use stays as it is where nobody waits for an
+instance.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from placement.solver import Bound, Progress, Report, Result
 
 
 class Idle:
-    """The objectives of a call that are 0 whatever happens.
+    """The objectives of a call that have one value whatever happens.
 
     Attributes
     ----------
@@ -21,9 +25,10 @@ class Idle:
     """
 
     def __init__(self, instance: Instance, objectives: Sequence[str]) -> None:
-        counts = wished_for(instance)
-        self.others = tuple(objective for objective in objectives if counts.get(objective, True))
-        self._idle = frozenset(objectives) - frozenset(self.others)
+        self._idle = {name: 0.0 for name, counts in wished_for(instance).items() if name in objectives and not counts}
+        if instance.slots is None and "mig_cards" in objectives:
+            self._idle["mig_cards"] = float(instance.mig_cards)
+        self.others = tuple(objective for objective in objectives if objective not in self._idle)
         self._phases = goals(instance, objectives)
 
     def result(self, result: Result) -> Result:
@@ -46,5 +51,8 @@ class Idle:
             return bound
         given = iter(bound.held)
         number = self._phases.index(Goal(bound.objective, bound.priority))
-        held = tuple(0.0 if goal.objective in self._idle else next(given) for goal in self._phases[:number])
+        held = tuple(
+            self._idle[goal.objective] if goal.objective in self._idle else next(given)
+            for goal in self._phases[:number]
+        )
         return replace(bound, held=held)

@@ -96,6 +96,11 @@ class Ledger:
             found.append(Bound(target[0], target[1], value, tuple(r * self._units[t] for r, t in reached)))
         return tuple(found)
 
+    def beyond(self, objective: str, value: int, reached: tuple[int, ...]) -> Bound:
+        """Return a bound on an objective after the targets that takes these values of all of them as given."""
+        given = tuple(rank * self._units[target] for rank, target in zip(reached, self.targets, strict=True))
+        return Bound(objective, None, float(value) if self.instance.exact else None, given)
+
     def done(self, focus: int) -> bool:
         """Return whether the value of a target is as near its bound as was asked for."""
         bound, value = self.bound(focus), self.standing.ranks[focus]

@@ -1,5 +1,8 @@
 """MIG instances as a method: counts of instances on free runs of slots, then cards, hosts and slots for them.
 
+Where the number of MIG cards in use is the next objective after those that counts of tasks determine, it is one that
+counts of instances determine, and the model bounds it.
+
 However many cards there are, the model has the kinds of free runs; see `placement.models.mig`. Hosts are looked at when
 the counts are placed: where CPU, memory or the cap of a domain is short, or tasks are tied to one another, some tasks
 stay without a place, and what was found before stands if it is better. Then, if cards are not too many, another model
@@ -10,7 +13,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +33,7 @@ from placement.mig.runs import Run, contents, runs_of
 from placement.models import mig
 from placement.models.pooled_linear import Target, power_of_two
 from placement.models.pools import pooling
-from placement.solver import Result
+from placement.solver import Bound, Result
 from placement.state import State
 
 NODES = 5000
@@ -46,10 +50,12 @@ class MigCards:
     Parameters
     ----------
     ledger : Ledger
+    few : bool
+        Whether to use as few cards as can be, which is the objective after the targets.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger, self.instance = ledger, ledger.instance
+    def __init__(self, ledger: Ledger, few: bool = False) -> None:
+        self.ledger, self.instance, self.few = ledger, ledger.instance, few
         self.timing = Timing()
         began = time.perf_counter()
         self.view = pooling(State(self.instance), [], elsewhere=demand(self.instance))
@@ -59,6 +65,7 @@ class MigCards:
         self.untidy = any(kind.fresh or any(place.loss for place in kind.run.places) for kind in self.kinds)
         self.found: mig.Counts | None = None
         self.ranks = ledger.standing.ranks
+        self.bound: Bound | None = None
         self.timing.add("build", time.perf_counter() - began)
 
     def run(self) -> Result:
@@ -69,14 +76,21 @@ class MigCards:
             if not ledger.limits.left:
                 break
             self._phase(focus)
+        before = self.found
+        if self.few and ledger.limits.left:
+            self._fewest()
         if self.found is not None and ledger.limits.left and self.untidy:
-            self._tidy(self.found)
+            self._tidy()
         if self.found is not None:
             began = time.perf_counter()
             ledger.propose(self._placed(self.found), also_equal=True)
+            if before is not None and ledger.standing.ranks < self.ranks:
+                # on few cards hosts may be short that on others would not
+                ledger.propose(self._placed(before))
             self.timing.add("place", time.perf_counter() - began)
             self._by_host()
-        return ledger.result(self.timing, proven=True)
+        result = ledger.result(self.timing, proven=True)
+        return result if self.bound is None else replace(result, bounds=(*result.bounds, self.bound))
 
     def _by_host(self) -> None:
         """Look at what each host has, where less was placed than was counted and cards are few."""
@@ -104,8 +118,10 @@ class MigCards:
             if one.slots >= 0 and admits.any():
                 key = one.slots, admits.tobytes()
                 if key not in known:
-                    fresh = not instance.slots.cards[one.slots].bits
-                    known[key] = [of_run[run, fresh] for run in runs_of(instance.slots, *key)]
+                    card = instance.slots.cards[one.slots]
+                    # where cards count, one must not be taken for as many as it has instances
+                    whole = self.few and not card.bits and card.board.existing is not None
+                    known[key] = [of_run[run, not card.bits] for run in runs_of(instance.slots, *key, whole)]
                 cards = one.nodes.tolist()
                 for there in known[key]:
                     there += cards
@@ -136,19 +152,46 @@ class MigCards:
             if ranks[: focus + 1] >= self.ranks[: focus + 1]:
                 self.found, self.ranks = found, ranks
 
-    def _tidy(self, before: mig.Counts) -> None:
-        """Look for counts as good that use fewer of the cards on which nothing runs."""
-        targets = self.ledger.targets
-        model, solved = self._solved({}, dict(zip(targets, self.ranks, strict=True)), gap=TIDY_GAP, tidy=True)
-        if solved.x is not None:
-            found = mig.counts(model, self.kinds, np.round(solved.x).astype(np.int64).tolist())
-            if self.ledger.goals.ranks(np.array(found.started, dtype=np.int64)) >= self.ranks:
-                self.found = found
+    def _fewest(self) -> None:
+        """Bound how many cards are in use where tasks are as many as found, and keep counts that use so few."""
+        ledger = self.ledger
+        held = dict(zip(ledger.targets, self.ranks, strict=True))
+        model, solved = self._solved({}, held, gap=0.0, tidy=True, loss=0.0)
+        ledger.note(solved.why is not highs.Why.TIME)
+        if solved.bound is not None and math.isfinite(solved.bound):
+            least = self.instance.mig_cards + math.ceil(solved.bound - 1e-6)
+            self.bound = ledger.beyond("mig_cards", least, self.ranks)
+        self._take(model, solved)
 
-    def model(self, weights: dict[Target, float], held: dict[Target, int], tidy: bool) -> Any:
+    def _tidy(self) -> None:
+        """Look for counts as good that use fewer of the cards on which nothing runs, and leave more room."""
+        held = dict(zip(self.ledger.targets, self.ranks, strict=True))
+        self._take(*self._solved({}, held, gap=TIDY_GAP, tidy=True))
+
+    def _take(self, model: Any, solved: highs.Solved) -> None:
+        """Keep counts that reach what was found before, where cards count with no more of them."""
+        if solved.x is None:
+            return
+        found = mig.counts(model, self.kinds, np.round(solved.x).astype(np.int64).tolist())
+        if self.few and self.found is not None and self._cards(found) > self._cards(self.found):
+            return
+        if self.ledger.goals.ranks(np.array(found.started, dtype=np.int64)) >= self.ranks:
+            self.found = found
+
+    def _cards(self, found: mig.Counts) -> int:
+        """Return how many cards on which nothing runs counts use."""
+        used = 0
+        for kind, places, cards in zip(self.kinds, found.places, found.cards, strict=True):
+            covers = Counter[int]()
+            for (_, place), times in places.items():
+                covers.update(dict.fromkeys(range(place.start, place.start + place.size), times))
+            used += kind.fresh * (max(covers.values(), default=0) + cards.total())
+        return used
+
+    def model(self, weights: dict[Target, float], held: dict[Target, int], tidy: bool, loss: float = mig.LOSS) -> Any:
         """Return the model; see `placement.models.mig.build`."""
         items = [self.item_of_shape.get(shape, -1) for shape in self.view.leaves[:, 2].tolist()]
-        return mig.build(self.view, items, self.kinds, weights, held, tidy, self.caps)
+        return mig.build(self.view, items, self.kinds, weights, held, tidy, self.caps, loss)
 
     @cached_property
     def caps(self) -> list[tuple[list[int], int]]:
@@ -171,11 +214,16 @@ class MigCards:
         return found
 
     def _solved(
-        self, weights: dict[Target, float], held: dict[Target, int], gap: float, tidy: bool = False
+        self,
+        weights: dict[Target, float],
+        held: dict[Target, int],
+        gap: float,
+        tidy: bool = False,
+        loss: float = mig.LOSS,
     ) -> tuple[Any, highs.Solved]:
         """Return a model and what the solver found for it."""
         began = time.perf_counter()
-        model = self.model(weights, held, tidy)
+        model = self.model(weights, held, tidy, loss)
         built = time.perf_counter()
         task = program(model)
         self.timing.add("build", built - began)

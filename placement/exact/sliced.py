@@ -64,8 +64,10 @@ def solve_sliced(
         return _together(instance, objectives, limits, seed, first, found, with_mig, only(instance, others), solve)
     if found.stop is Stop.OPTIMAL and _counted(objectives):
         return found
-    stop = Stop.COMPLETE if found.stop is Stop.OPTIMAL else found.stop
-    return replace(found, stop=stop, assignment=_best(instance, objectives, [found.assignment, first], limits))
+    best, stop = _best(instance, objectives, [found.assignment, first], limits), found.stop
+    if stop is Stop.OPTIMAL and not _proven(scores(instance, best, objectives), found.bounds):
+        stop = Stop.COMPLETE
+    return replace(found, stop=stop, assignment=best)
 
 
 def _instances(
@@ -76,7 +78,8 @@ def _instances(
     found = Result(start, Stop.COMPLETE)
     if targets:
         with suppress(TooMany):
-            found = MigCards(Ledger(with_mig, targets, limits, seed, start, report)).run()
+            few = next((name for name in objectives if name not in COUNTED), "") == "mig_cards"
+            found = MigCards(Ledger(with_mig, targets, limits, seed, start, report), few).run()
     return found
 
 
@@ -263,7 +266,8 @@ def _added(
     """Return the bounds of both sorts of jobs added up, phase by phase.
 
     A bound of a later phase takes the values of the earlier ones as given, for each sort its own. The sums only tell
-    these where both are the best there can be, so the bounds end where an earlier phase is not proven.
+    these where both are the best there can be, so the bounds end where an earlier phase is not proven. MIG cards are
+    used by the one sort alone.
     """
     known = [({(one.objective, one.priority): one for one in bounds}, tiers) for bounds, tiers in (mine, others)]
     found: list[Bound] = []
@@ -271,6 +275,9 @@ def _added(
     for score in scores(instance, assignment, objectives):
         key = score.objective, score.priority
         if score.objective not in COUNTED:
+            cards = known[0][0].get(key) if score.objective == "mig_cards" else None
+            if cards is not None and cards.value is not None:
+                found.append(Bound(*key, cards.value, tuple(held)))
             break
         unit = instance.value_unit if score.objective == "value" else Fraction(1)
         total = 0

@@ -33,6 +33,8 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-sharing.html",
         "vgpu": "NVIDIA AI Enterprise, vGPU for Compute, Scheduling Policies, "
         "https://docs.nvidia.com/ai-enterprise/release-8/8.1/infra-software/vgpu/features/scheduling.html",
+        "mps-memory": "NVIDIA, Multi-Process Service, MPS v3 Memory Partitioning, "
+        "https://docs.nvidia.com/deploy/mps/latest/mpsv3-memory-partitioning.html",
         "mig": "NVIDIA, Multi-Instance GPU User Guide, https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
         "behind-bars": "Behind Bars, USENIX Security 2026: memory barriers tell MIG instances of one another's work",
         "requirements": "planning figures; no published measurement was found",
@@ -58,7 +60,7 @@ class Mode:
     Attributes
     ----------
     name : str
-        As `placement.snapshot.Gpu.sharing` has it, or ``"mig"``.
+        As `placement.snapshot.Gpu.sharing` has it, or ``"mig"``; after ``"vgpu"`` and a blank the scheduling policy.
     security, performance, fault : Guarantee
     sliced : bool
         Whether tasks take turns, so that every one of them waits for the others and for the switch to it.
@@ -79,6 +81,17 @@ class Mode:
 _ALONE = Guarantee(True, "there is no neighbour on the card", ("definition",))
 _UNKNOWN = Guarantee(False, "how the card is shared is not stated, so nothing can be promised", ("definition",))
 
+_OWN_FRAME_BUFFER = Guarantee(True, "each virtual machine has frame buffer of its own", ("vgpu",))
+_NO_SOURCE = Guarantee(False, "no source says that a fault stays within its virtual machine", ("vgpu",))
+
+
+def _vgpu(policy: str, holds: bool, why: str) -> Mode:
+    """Return virtual GPUs under a scheduling policy, on which depends no more than who gets which time."""
+    time = Guarantee(holds, why, ("vgpu",))
+    name = f"vgpu {policy}".rstrip()
+    return Mode(name, security=_OWN_FRAME_BUFFER, performance=time, fault=_NO_SOURCE, sliced=True)
+
+
 _MODES = (
     Mode("exclusive", security=_ALONE, performance=_ALONE, fault=_ALONE),
     Mode("shared", security=_UNKNOWN, performance=_UNKNOWN, fault=_UNKNOWN),
@@ -95,13 +108,10 @@ _MODES = (
         performance=Guarantee(False, "threads are capped, not reserved; cache and bandwidth are shared", ("mps",)),
         fault=Guarantee(False, "a fatal fault is reported to every client of the card, which all end", ("mps",)),
     ),
-    Mode(
-        "vgpu",
-        security=Guarantee(True, "each virtual machine has frame buffer of its own", ("vgpu",)),
-        performance=Guarantee(False, "the usual scheduler, best effort, reserves no time for anybody", ("vgpu",)),
-        fault=Guarantee(False, "no source says that a fault stays within its virtual machine", ("vgpu",)),
-        sliced=True,
-    ),
+    _vgpu("", False, "the usual scheduler, best effort, reserves no time for anybody"),
+    _vgpu("best_effort", False, "no time is reserved for anybody"),
+    _vgpu("equal_share", False, "all that run have equal parts of the time, smaller ones with every one that starts"),
+    _vgpu("fixed_share", True, "each virtual machine has a fixed part of the time, even while others are idle"),
     Mode(
         "mig",
         security=Guarantee(True, "memory slots, cache and paths to them are an instance's own", ("mig", "behind-bars")),
@@ -114,9 +124,14 @@ MODES: Mapping[str, Mode] = MappingProxyType({mode.name: mode for mode in _MODES
 """Every mode by its name."""
 
 
-def lacking(sharing: str, asked: Iterable[str]) -> Guarantee | None:
+def mode_of(gpu: Card) -> Mode:
+    """Return how a card is shared by tasks that take a share of it."""
+    return MODES[f"{gpu.sharing} {gpu.vgpu_policy}".rstrip()]
+
+
+def lacking(name: str, asked: Iterable[str]) -> Guarantee | None:
     """Return the first guarantee among some that a mode does not give, or None if it gives all of them."""
-    mode = MODES[sharing]
+    mode = MODES[name]
     missing = [getattr(mode, need) for need in NEEDS if need in set(asked) - mode.guaranteed]
     return missing[0] if missing else None
 
@@ -134,8 +149,15 @@ MPS_LEAST_CAPABILITY = "3.5"
 MPS_MEMORY_LIMITS = "11.5"
 """Version of CUDA from which MPS can limit what a client allocates. Source: ``mps``.
 
-A node with an older one is as good as any to the rules here: tasks that keep to the memory they asked for fit. What is
-missing there is somebody who makes them, which is so of ``"shared"`` and ``"time_slicing"`` cards everywhere.
+A node with an older one is as good as any to tasks that do not ask for a `placement.snapshot.Task.gpu_memory_limit`:
+those that keep to the memory they asked for fit. What is missing there is somebody who makes them, which is so of
+``"shared"`` and ``"time_slicing"`` cards everywhere.
+"""
+MPS_MEMORY_PARTITIONS, PARTITIONS_CGROUP = "13.4", 2
+"""Version of CUDA, and of the control groups, from which MPS can partition memory. Source: ``mps-memory``.
+
+The older limits are kept in user space and count what a client allocates; partitions are kept for a control group of
+the kernel and count all device memory. On MIG instances there are none. MPS of version 3 has to be chosen for them.
 """
 
 
@@ -144,7 +166,12 @@ class Card(Protocol):
 
     @property
     def sharing(self) -> str:
-        """A key of `MODES`."""
+        """First word of a key of `MODES`."""
+        ...
+
+    @property
+    def vgpu_policy(self) -> str:
+        """Second word of that key; empty where there is none."""
         ...
 
     @property
@@ -202,6 +229,35 @@ def memory_of_replica(gpu: Card) -> Fraction | None:
     return units.exact(gpu.memory) / gpu.replicas
 
 
+def unlimited(gpu: Card, cuda: str, cgroup: int | None, asked: str) -> str | None:
+    """Return why nobody makes tasks that share a card keep to their device memory, or None where somebody does.
+
+    That it can be done is all that a snapshot says: with MPS it is up to whoever starts tasks to set their limits.
+
+    Parameters
+    ----------
+    gpu : Card
+    cuda : str
+        CUDA version of the node; empty is unknown, which will not do.
+    cgroup : int, optional
+        Version of its control groups; None is unknown, which will not do where it matters.
+    asked : str
+        ``"enforced"``: what a task allocates beyond its limit fails. ``"partitioned"``: it does, and nothing that a
+        task has on the card is left out of account.
+    """
+    if gpu.mig_enabled or gpu.sharing in ("exclusive", "vgpu"):
+        return None  # an instance, a card or a frame buffer of its own
+    if gpu.sharing != "mps":
+        return f"sharing {gpu.sharing!r} does not limit it"
+    least = MPS_MEMORY_LIMITS if asked == "enforced" else MPS_MEMORY_PARTITIONS
+    if not cuda or units.version(cuda) < units.version(least):
+        done = "limits what a client allocates" if asked == "enforced" else "partitions memory"
+        return f"MPS {done} from CUDA {least} on, which the node is not known to have"
+    if asked == "partitioned" and cgroup != PARTITIONS_CGROUP:
+        return f"MPS partitions memory by cgroup {PARTITIONS_CGROUP}, which the node is not known to have"
+    return None
+
+
 # --- what it costs --------------------------------------------------------------------------------------------
 
 SWITCH_SECONDS = (Fraction(50, 10**6), Fraction(200, 10**6))
@@ -230,11 +286,16 @@ def slowdown(gpu: Card) -> Fraction:
     """
     if gpu.mig_enabled:
         return Fraction(1)
-    return slowed(gpu.sharing, SCHEDULING_TENANTS if gpu.replicas is None else gpu.replicas)
+    return slowed(gpu, SCHEDULING_TENANTS if gpu.replicas is None else gpu.replicas)
 
 
-def slowed(sharing: str, tenants: int) -> Fraction:
-    """Return the usual factor on the run time of a task on a card that is shared with so many tasks in all."""
-    if not MODES[sharing].sliced:
+def slowed(gpu: Card, tenants: int) -> Fraction:
+    """Return the usual factor on the run time of a task on a card that is shared with so many tasks in all.
+
+    Where each has a fixed part of the time nobody gains by others' not being there, so it is as if all were.
+    """
+    if not MODES[gpu.sharing].sliced:
         return Fraction(1)
+    if gpu.vgpu_policy == "fixed_share":
+        tenants = SCHEDULING_TENANTS if gpu.replicas is None else gpu.replicas
     return 1 + MEMORY_MANAGEMENT + SCHEDULING * (min(tenants, SCHEDULING_TENANTS) - 1) / (SCHEDULING_TENANTS - 1)

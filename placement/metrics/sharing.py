@@ -10,7 +10,7 @@ import msgspec
 
 from placement import units
 from placement.hardware import interference, mig
-from placement.hardware.sharing import MODES, slowed
+from placement.hardware.sharing import mode_of, slowed
 from placement.metrics.occupants import Card, Cards, Occupant
 from placement.plan import Plan
 from placement.snapshot import Gpu, Snapshot, Task, TaskGroup
@@ -128,7 +128,7 @@ def sharing(snapshot: Snapshot, plan: Plan) -> Sharing:
             factor[one.job] = max(factor.get(one.job, Fraction(1)), _slow_down(card, one))
         if len(set(jobs)) > 1:
             shared.update(jobs)
-            if not card.gpu.mig_enabled and not MODES[card.gpu.sharing].fault.holds:
+            if not card.gpu.mig_enabled and not mode_of(card.gpu).fault.holds:
                 for job in jobs:
                     falls[job].update(other for other in jobs if other != job)
     values = sorted(factor.values())
@@ -160,7 +160,7 @@ def _slow_down(card: Card, one: Occupant) -> Fraction:
         measured = interference.factor(card.gpu.model, one.workload, other.workload)
         if measured is not None:
             return measured
-    return slowed(card.gpu.sharing, len(card.occupants))
+    return slowed(card.gpu, len(card.occupants))
 
 
 def _overloads(cards: Iterable[Card]) -> Iterable[CardLoad]:

@@ -71,8 +71,8 @@ class Run:
         return range(min(place.start for place in self.places), max(ends))
 
 
-def runs_of(slots: Slots, state: int, admits: bytes) -> Iterator[Run]:
-    """Yield the free runs of a card; those that no instance fits in are left out."""
+def runs_of(slots: Slots, state: int, admits: bytes, whole: bool = False) -> Iterator[Run]:
+    """Yield the free runs of a card, or the whole of it as one; those that no instance fits in are left out."""
     card = slots.cards[state]
     places = [
         Place(p, start, profile.size)
@@ -80,7 +80,7 @@ def runs_of(slots: Slots, state: int, admits: bytes) -> Iterator[Run]:
         for start in card.board.starts(profile)
         if card.plus(profile, start) is not None
     ]
-    if card.board.watched:
+    if card.board.watched or whole:
         if places:
             yield Run(admits, tuple(places), state)
         return

@@ -9,7 +9,7 @@ from placement.rules.base import Dimensions as Dimensions
 from placement.rules.base import NodeFilter as NodeFilter
 from placement.rules.base import Tabulated as Tabulated
 from placement.rules.card_model import CardModel, ComputeCapability, Exclusive, Health
-from placement.rules.isolation import Isolation, ReplicaMemory
+from placement.rules.isolation import Isolation, MemoryLimit, ReplicaMemory
 from placement.rules.labels import NodeSelector
 from placement.rules.mig import Mig
 from placement.rules.resources import NodeResources
@@ -26,6 +26,7 @@ CARD_FILTERS: tuple[CardFilter, ...] = (
     Exclusive(),
     Isolation(),
     ReplicaMemory(),
+    MemoryLimit(),
 )
 DIMENSIONS: tuple[Dimensions, ...] = (NodeResources(),)
 

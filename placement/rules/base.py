@@ -47,8 +47,8 @@ class CardFilter(Protocol):
 
     name: ClassVar[str]
 
-    def card_key(self, gpu: Gpu) -> Hashable:
-        """Return all that the rule reads of a card."""
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
+        """Return all that the rule reads of a card, and of the node that it is in beside its name, place and labels."""
         ...
 
     def task_key(self, job: Job, task: Task) -> Hashable:

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import ClassVar, cast
 
 from placement import units
-from placement.snapshot import Gpu, Job, Task
+from placement.snapshot import Gpu, Job, Node, Task
 
 
 class CardModel:
@@ -14,7 +14,7 @@ class CardModel:
 
     name: ClassVar[str] = "gpu_models"
 
-    def card_key(self, gpu: Gpu) -> Hashable:
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
         """Return the model."""
         return gpu.model
 
@@ -35,7 +35,7 @@ class ComputeCapability:
 
     name: ClassVar[str] = "compute_capability"
 
-    def card_key(self, gpu: Gpu) -> Hashable:
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
         """Return the compute capability."""
         return gpu.compute_capability
 
@@ -58,7 +58,7 @@ class Health:
 
     name: ClassVar[str] = "health"
 
-    def card_key(self, gpu: Gpu) -> Hashable:
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
         """Return the health."""
         return gpu.health
 
@@ -76,7 +76,7 @@ class Exclusive:
 
     name: ClassVar[str] = "sharing"
 
-    def card_key(self, gpu: Gpu) -> Hashable:
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
         """Return the sharing mode."""
         return gpu.sharing
 

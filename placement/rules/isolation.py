@@ -1,4 +1,4 @@
-"""Isolation and equal replicas: what a card promises to a task that shares it, and the memory it then has."""
+"""Isolation and device memory: what a card promises to a task that shares it, and what memory the task then has."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import ClassVar, cast
 
 from placement import units
-from placement.hardware.sharing import NEEDS, lacking, memory_of_replica
-from placement.snapshot import Gpu, Job, Task
+from placement.hardware.sharing import NEEDS, lacking, memory_of_replica, mode_of, unlimited
+from placement.snapshot import Gpu, Job, Node, Task
 
 
 def takes_part(task: Task) -> bool:
@@ -24,9 +24,9 @@ class Isolation:
 
     name: ClassVar[str] = "isolation"
 
-    def card_key(self, gpu: Gpu) -> Hashable:
-        """Return the sharing mode."""
-        return gpu.sharing
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
+        """Return the name of the sharing mode."""
+        return mode_of(gpu).name
 
     def task_key(self, job: Job, task: Task) -> Hashable:
         """Return what the task asks for; nothing where it shares with nobody."""
@@ -34,12 +34,12 @@ class Isolation:
 
     def refusal(self, task_key: Hashable, card_key: Hashable) -> str | None:
         """Name the first thing that the mode does not guarantee."""
-        asked, sharing = cast(tuple[str, ...], task_key), cast(str, card_key)
-        missing = lacking(sharing, asked)
+        asked, mode = cast(tuple[str, ...], task_key), cast(str, card_key)
+        missing = lacking(mode, asked)
         if missing is None:
             return None
-        need = next(need for need in asked if lacking(sharing, (need,)) is not None)
-        return f"isolation of {need} is asked for, and sharing {sharing!r} does not guarantee it: {missing.why}"
+        need = next(need for need in asked if lacking(mode, (need,)) is not None)
+        return f"isolation of {need} is asked for, and sharing {mode!r} does not guarantee it: {missing.why}"
 
 
 class ReplicaMemory:
@@ -47,7 +47,7 @@ class ReplicaMemory:
 
     name: ClassVar[str] = "replica_memory"
 
-    def card_key(self, gpu: Gpu) -> Hashable:
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
         """Return the memory of one replica; None where there are none."""
         return memory_of_replica(gpu)
 
@@ -61,6 +61,29 @@ class ReplicaMemory:
         if need is None or have is None or need <= have:
             return None
         return f"{_gib(need)} of device memory is asked for, and each replica has {_gib(have)}"
+
+
+class MemoryLimit:
+    """A task that asks for a limit on device memory shares only cards where somebody keeps all tasks to theirs."""
+
+    name: ClassVar[str] = "memory_limit"
+
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
+        """Return what the card lacks for either sort of limit."""
+        return tuple(unlimited(gpu, node.cuda, node.cgroup, asked) for asked in _LIMITS)
+
+    def task_key(self, job: Job, task: Task) -> Hashable:
+        """Return the limit that is asked for; nothing where it shares with nobody."""
+        return task.gpu_memory_limit if takes_part(task) else ""
+
+    def refusal(self, task_key: Hashable, card_key: Hashable) -> str | None:
+        """Say what is missing."""
+        asked, lacks = cast(str, task_key), cast(tuple[str | None, ...], card_key)
+        why = lacks[_LIMITS.index(asked)] if asked else None
+        return None if why is None else f"device memory is to be {asked}: {why}"
+
+
+_LIMITS = ("enforced", "partitioned")
 
 
 def _gib(size: Fraction) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 from placement import units
 from placement.hardware.mig import Geometry, geometry, plain_profile
-from placement.snapshot import Gpu, Job, Task
+from placement.snapshot import Gpu, Job, Node, Task
 
 _MIB = 2**20
 
@@ -22,7 +22,7 @@ class Mig:
 
     name: ClassVar[str] = "mig"
 
-    def card_key(self, gpu: Gpu) -> Hashable:
+    def card_key(self, gpu: Gpu, node: Node) -> Hashable:
         """Return the model and the instances that stay as they are, or None where MIG is off."""
         if not gpu.mig_enabled:
             return None

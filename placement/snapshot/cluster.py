@@ -56,6 +56,9 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         ``"shared"``: fractional shares may be placed on the card; ``"exclusive"``: whole-card tasks only;
         ``"time_slicing"``, ``"mps"`` and ``"vgpu"`` name the mechanism, on which depends what is guaranteed and to how
         many (`placement.hardware.sharing`). A node does not have both ``"time_slicing"`` and ``"mps"`` cards.
+    vgpu_policy : str
+        How virtual GPUs take turns, for ``sharing="vgpu"`` without MIG alone: ``"best_effort"``, ``"equal_share"`` or
+        ``"fixed_share"``. Empty: not stated, which guarantees no more than best effort does.
     replicas : int, optional
         Most tasks that share one of these cards at a time; absent means as many as fit. With MPS each of N tasks that
         take a share has one Nth of the memory.
@@ -77,6 +80,7 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     compute_capability: str = ""
     health: Literal["healthy", "unhealthy"] = "healthy"
     sharing: Literal["shared", "exclusive", "time_slicing", "mps", "vgpu"] = "shared"
+    vgpu_policy: Literal["", "best_effort", "equal_share", "fixed_share"] = ""
     replicas: int | None = None
     mig_enabled: bool = False
     mig_layout: tuple[MigInstance, ...] = ()
@@ -196,7 +200,7 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     driver, cuda : str
         Versions such as ``"550.54.14"`` and ``"12.4"``; empty means unknown, which satisfies no requirement.
     cgroup : int, optional
-        Version of the control groups, 1 or 2.
+        Version of the control groups, 1 or 2. Absent means unknown, which satisfies no requirement.
     failure_rate : float
         Expected failures per hour.
     gpus : tuple of Gpu

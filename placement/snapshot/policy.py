@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import msgspec
 
 ObjectiveName = Literal[
-    "value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes", "completion_time"
+    "value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes", "mig_cards", "completion_time"
 ]
 """Name of an objective.
 
@@ -30,6 +30,8 @@ ObjectiveName = Literal[
     Most nodes with cards that are left wholly free.
 ``nodes``
     Fewest nodes in use.
+``mig_cards``
+    Fewest MIG cards in use: cards on which MIG is on and some task, running or new, has an instance.
 ``completion_time``
     Least weighted completion time.
 """

@@ -42,6 +42,7 @@ _TASK = attrgetter(
     "gpu_share",
     "mig_profile",
     "gpu_memory",
+    "gpu_memory_limit",
     "cpu",
     "memory",
     "nics",
@@ -286,7 +287,9 @@ def _group_name(text: str) -> Iterator[Found]:
 
 def _task(fields: tuple[Any, ...]) -> tuple[Found, ...]:
     """Return what is wrong with all tasks that have this in common."""
-    gpus, gpu_share, mig_profile, gpu_memory, cpu, memory, nics, gpu_models, tolerations, isolation, numa = fields
+    gpus, gpu_share, mig_profile, gpu_memory, limit, cpu, memory, nics, gpu_models, tolerations, isolation, numa = (
+        fields
+    )
     found = [
         *whole(".gpus", gpus, 0, MOST_CARDS),
         *(share(".gpu_share", gpu_share) if gpu_share is not None else ()),
@@ -304,6 +307,9 @@ def _task(fields: tuple[Any, ...]) -> tuple[Found, ...]:
         found += [
             (f".{key}", what, "say how many `gpus`, or leave this out") for key, is_given in given.items() if is_given
         ]
+    if limit and gpu_memory is None and not mig_profile:
+        what = f"found {show(limit)}, but the task does not say how much memory it may have"
+        found.append((".gpu_memory_limit", what, "state `gpu_memory`, or leave it out"))
     if mig_profile and gpu_share is not None:
         found.append((".mig_profile", "both a MIG profile and a share of the card are given", "keep one of them"))
     found += judge_task(gpus, mig_profile, numa)

@@ -30,6 +30,14 @@ def judge_sharing(gpus: tuple[Gpu, ...]) -> Iterator[Found]:
         if gpu.mig_enabled and gpu.sharing in ("time_slicing", "mps"):
             what = f"found {show(gpu.sharing)} while MIG mode is on, where each instance has one task"
             yield f"{end}.sharing", what, "leave it out"
+        elif gpu.vgpu_policy and gpu.sharing != "vgpu":
+            what = (
+                f"found {show(gpu.vgpu_policy)}, but the card is {show(gpu.sharing)}: only virtual GPUs have a policy"
+            )
+            yield f"{end}.vgpu_policy", what, 'leave it out, or say "sharing": "vgpu"'
+        elif gpu.vgpu_policy and gpu.mig_enabled:
+            what = f"found {show(gpu.vgpu_policy)} while MIG mode is on, where virtual GPUs do not take turns"
+            yield f"{end}.vgpu_policy", what, "leave it out"
         elif gpu.sharing == "mps" and _too_old(gpu.compute_capability):
             what = (
                 f"MPS needs compute capability {MPS_LEAST_CAPABILITY}, and the card has {show(gpu.compute_capability)}"

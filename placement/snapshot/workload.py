@@ -43,6 +43,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         MIG profile of each instance, such as ``"3g.40gb"``.
     gpu_memory : quantity of bytes, optional
         Device memory needed on each card.
+    gpu_memory_limit : str
+        What must make every task on a card keep to its device memory, for a task that takes a share of it.
+        ``"enforced"``: allocations beyond a limit fail. ``"partitioned"``: so they do, and all device memory of a task
+        counts, not only what it allocates itself. Empty: nothing has to. See `placement.hardware.sharing.unlimited`.
+        Whole cards and MIG instances will always do.
     cpu : quantity of cores
     memory : quantity of bytes
     nics : int
@@ -68,6 +73,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     gpu_share: Quantity | None = None
     mig_profile: str = ""
     gpu_memory: Quantity | None = None
+    gpu_memory_limit: Literal["", "enforced", "partitioned"] = ""
     cpu: Quantity = 0
     memory: Quantity = 0
     nics: int = 0
