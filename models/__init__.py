@@ -40,6 +40,7 @@ from placement.models import (
     run_time,
     shares,
     tasks,
+    tenants,
     topology,
     value,
     whole_nodes,
@@ -60,6 +61,7 @@ FAMILIES: dict[str, ModuleType] = {
         numa,
         gang,
         topology,
+        tenants,
         counts,
         gang_counts,
         ladder,
@@ -133,7 +135,17 @@ _COUNTED = {"value": "value", "tasks": "tasks"}
 REFERENCE = Formulation(
     name="reference",
     kind="exact",
-    families=("assignment", "admissibility", "shares", "device_memory", "capacity", "numa", "gang", "topology"),
+    families=(
+        "assignment",
+        "admissibility",
+        "shares",
+        "device_memory",
+        "capacity",
+        "numa",
+        "gang",
+        "topology",
+        "tenants",
+    ),
     objectives=_COUNTED
     | {"locality": "locality", "run_time": "run_time"}
     | {"nodes": "nodes", "whole_nodes": "whole_nodes", "fragmentation": "fragmentation"},

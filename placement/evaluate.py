@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -71,7 +71,7 @@ def scores(instance: Instance, assignment: Assignment, objectives: tuple[str, ..
             value = Fraction(mig_cards(instance, assignment))
         else:
             if state is None:
-                state = State(instance)
+                state = State(replace(instance, apart=None))  # idle GPU is lost or not whosever the tasks beside it are
                 state.apply(assignment)
             measure = fragmentation if objective == "fragmentation" else _whole
             value = measure(instance, state)

@@ -30,11 +30,11 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "source": "text",
         "licence": "text",
         "time": "identity",
-        "topology": "limits, topology, affinity",
+        "topology": "limits, topology, affinity, tenants",
         # the cluster
         "nodes.name": "identity",
         "nodes.count": "identity",
-        "nodes.position": "limits, topology, affinity",
+        "nodes.position": "limits, topology, affinity, tenants",
         "nodes.labels": "node_selector",
         "nodes.taints.key": "taints",
         "nodes.taints.value": "taints",
@@ -75,7 +75,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "nodes.links.b": "links",
         "nodes.links.kind": "links",
         "nodes.links.width": "links",
-        "nodes.nvlink_domain": "limits, topology, affinity",
+        "nodes.nvlink_domain": "limits, topology, affinity, tenants",
         "limits.level": "limits",
         "limits.domain": "limits",
         "limits.gpus": "limits",
@@ -87,7 +87,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "jobs.name": "identity",
         "jobs.count": "identity",
         "jobs.queue": None,
-        "jobs.tenant": None,
+        "jobs.tenant": "tenants",
         "jobs.priority": "value",
         "jobs.weight": "value",
         "jobs.value": "value",
@@ -162,6 +162,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "policy.objectives": "objectives",
         "policy.max_moves": None,
         "policy.max_preemptions": None,
+        "policy.tenants_apart": "tenants",
     }
 )
 """Rules that honour a field, or None; ``"identity"`` for names and counts, ``"text"`` for what people read."""

@@ -20,6 +20,7 @@ from placement.durations import RunTime
 from placement.gang import Branch, Leaf, is_tied
 from placement.mig import Slots
 from placement.snapshot import Snapshot
+from placement.tenants import Apart as Apart
 
 Bools = npt.NDArray[np.bool_]
 
@@ -137,6 +138,8 @@ class Shape:
         What it asks of NUMA zones: `ANY`, `FEWEST` or `ONE`.
     profile : int
         MIG profile, see `placement.mig.Slots.profiles`; -1 for none. Such a task takes an instance and no cards.
+    tenant : int
+        Index into `placement.tenants.Apart.tenants`; -1 where it does not matter whose the task is.
     """
 
     gpus: int
@@ -145,6 +148,7 @@ class Shape:
     demand: tuple[int, ...]
     numa: int = 0
     profile: int = -1
+    tenant: int = -1
 
     @property
     def of_cards(self) -> int:
@@ -299,6 +303,8 @@ class Instance:
         `placement.compile.clients`.
     mig_cards : int
         MIG cards on which running work has an instance, whether or not such cards are nodes here.
+    apart : Apart, optional
+        Absent where all tasks may be together, whosever they are.
     """
 
     snapshot: Snapshot
@@ -334,6 +340,7 @@ class Instance:
     mates: dict[int, Ints] = field(default_factory=dict)
     crowded: bool = False
     mig_cards: int = 0
+    apart: Apart | None = None
 
     @property
     def slot_base(self) -> int:

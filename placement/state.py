@@ -15,6 +15,7 @@ from operator import gt
 import numpy as np
 
 from placement.instance import ANY, GPU, NO_INTS, Assignment, Bools, Instance, Ints
+from placement.tenants import Owners
 
 
 class State:
@@ -35,6 +36,8 @@ class State:
         What tasks bound within each of the M sets of zones may still take; see `placement.instance.Zones`.
     slots : int array (N,)
         State of each MIG card, see `placement.mig.Slots`; -1 for other nodes. No rows where there are none.
+    owners : Owners, optional
+        Whose the domains or cards are; absent where all tasks may be together.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -69,6 +72,7 @@ class State:
         self.admits_card: Bools = np.zeros((len(instance.shapes), kinds + 1), dtype=np.bool_)
         self.admits_card[:, :kinds] = instance.admits_card
         self._admits: list[list[bool]] = self.admits_card.tolist()
+        self.owners = None if instance.apart is None else Owners(instance.apart)
 
     def _zones(self, instance: Instance) -> None:
         """Set up what tasks bound to NUMA zones may take."""
@@ -114,12 +118,28 @@ class State:
         room &= self.admits_card[shape].take(self.kind.T.take(nodes, axis=1))
         if task.memory:
             room &= self.memory.T.take(nodes, axis=1) >= task.memory
+        if task.tenant >= 0 and self.owners is not None and self.owners.by_card:
+            room &= self.owners.lets_in(task.tenant, nodes)[:, : len(room)].T
         return room
+
+    def let_in(self, shape: int, nodes: Ints) -> Bools | None:
+        """Return which of some nodes, MIG cards included, other tenants leave to a task, or None for all.
+
+        Other cards that are kept apart one by one are none of its affair; see `usable`.
+        """
+        task = self.instance.shapes[shape]
+        if self.owners is None or task.tenant < 0 or (self.owners.by_card and task.profile < 0):
+            return None
+        mask = self.owners.lets_in(task.tenant, nodes)
+        return mask[:, 0] if self.owners.by_card else mask
 
     def has_room(self, shape: int, nodes: Ints) -> Bools:
         """Return which of some nodes have free what one more task takes; filters on nodes and limits aside."""
         task = self.instance.shapes[shape]
         ok: Bools = np.logical_and.reduce(self.free.T.take(nodes, axis=1) >= self._asked[shape])
+        let_in = self.let_in(shape, nodes)
+        if let_in is not None:
+            ok &= let_in
         if task.numa != ANY and self.instance.zone_sets:
             return self._has_room_within(shape, nodes, ok)
         if task.profile >= 0 and self._mig is not None:
@@ -173,6 +193,10 @@ class State:
         """Return free units, free memory and position of each card of a node with room for one task's share."""
         task, admits = self.instance.shapes[shape], self._admits[shape]
         asked_units, asked_memory = task.units, task.memory
+        if task.tenant >= 0 and self.owners is not None and self.owners.by_card:
+            usable = self.usable(shape, np.array([node]))[0]
+            rows = np.stack([self.units[node], self.memory[node], np.arange(len(usable))], axis=1)[usable]
+            return [(free, memory, position) for free, memory, position in rows.tolist()]
         cards = zip(self.units[node].tolist(), self.memory[node].tolist(), self.kind[node].tolist(), strict=True)
         return [
             (free, memory, position)
@@ -271,6 +295,10 @@ class State:
         """Return the same, or None too if the node is short of a resource; filters on nodes and limits aside."""
         if any(map(gt, self.instance.shapes[shape].demand, self.free[node].tolist())):
             return None
+        if self.owners is not None:
+            let_in = self.let_in(shape, np.array([node]))
+            if let_in is not None and not let_in[0]:
+                return None
         return self.tightest(shape, node)
 
     def place(self, shape: int, node: int, cards: tuple[int, ...], sign: int = 1) -> None:
@@ -293,6 +321,8 @@ class State:
             self.slack[node, self.sets_over(bits)] -= sign * self.demand[shape]
         for row in self.instance.classes[self.instance.node_class[node]].limits:
             self.limits[row] -= sign * self.limit_use(shape, row)
+        if self.owners is not None and task.tenant >= 0:
+            self.owners.change(task.tenant, node, cards, sign)
 
     def _change_slots(self, profile: int, node: int, start: int, sign: int) -> None:
         assert self._mig is not None

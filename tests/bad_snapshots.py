@@ -411,6 +411,7 @@ REST = [
     Bad("negative queue weight", {"queues[1].weight": -1}, "queues[1].weight", "at least 0"),
     Bad("no objective", {"policy.objectives": []}, "policy.objectives", "no objective"),
     Bad("objective twice", {"policy.objectives": ["tasks", "tasks"]}, "policy.objectives[1]", "listed twice"),
+    Bad("unknown level of tenants", {"policy.tenants_apart": "row"}, "policy.tenants_apart", '"gpu", "node"'),
     Bad("negative moves", {"policy.max_moves": -1}, "policy.max_moves", "0 or more"),
 ]
 

@@ -332,6 +332,7 @@ def test_every_rule_has_a_case_here_or_beside() -> None:
     beside |= {"topology", "affinity", "locality", "numa", "nics", "cpuset", "run_time"}
     # in test_isolation, test_sharing and test_check_mig
     beside |= {"isolation", "replica_memory", "memory_limit", "clients", "mig"}
+    beside |= {"tenants"}
     here = {rule for rule, _, _ in FILTERS} | {"capacity", "limits", "shares", "device_memory"}
     assert set(RULES) == here | beside
     assert set(RULES) >= PLACING

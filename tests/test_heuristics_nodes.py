@@ -8,6 +8,7 @@ import strategies
 import zoned_strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tenant_cases import apart_snapshots
 
 from placement.compile import compile as compile_snapshot
 from placement.heuristics import frontier as frontier_module
@@ -87,7 +88,10 @@ class Twin:
 @pytest.mark.parametrize("rule", RULES)
 def test_placing_and_undoing_follows_the_state(rule: type[Rule]) -> None:
     @settings(max_examples=60, deadline=None)
-    @given(strategies.snapshots(max_tasks=12) | zoned_strategies.zoned_snapshots(max_tasks=8), st.data())
+    @given(
+        strategies.snapshots(max_tasks=12) | zoned_strategies.zoned_snapshots(max_tasks=8) | apart_snapshots(),
+        st.data(),
+    )
     def follow(snapshot: Snapshot, data: st.DataObject) -> None:
         instance = compile_snapshot(snapshot)
         if not instance.nodes or not instance.shapes:

@@ -33,7 +33,8 @@ LAYERS: dict[str, set[str]] = {
     # snapshot to instance
     "placement.durations": set(),
     "placement.assignment": set(),
-    "placement.instance": {"assignment", "durations", "gang", "mig", "snapshot"},
+    "placement.tenants": {"assignment"},
+    "placement.instance": {"assignment", "durations", "gang", "mig", "snapshot", "tenants"},
     "placement.index": {"instance"},
     "placement.scale": {"units", "snapshot", "rules", "hardware"},
     "placement.compile": {
@@ -49,9 +50,10 @@ LAYERS: dict[str, set[str]] = {
         "durations",
         "hardware",
         "mig",
+        "tenants",
     },
     # what is said of an instance and of assignments
-    "placement.state": {"instance"},
+    "placement.state": {"instance", "tenants"},
     "placement.preferred": {"gang", "instance"},
     "placement.shared_cards": {"durations", "instance"},
     "placement.run_time": {"durations", "instance", "links", "numa", "shared_cards"},

@@ -38,6 +38,7 @@ from placement.snapshot import (
     Gpu,
     Job,
     Node,
+    Policy,
     Running,
     RunningTask,
     Slice,
@@ -94,6 +95,19 @@ def a_wish() -> Instance:
     return compile_snapshot(Snapshot(topology=("rack",), nodes=nodes, jobs=(Job(name="j", groups=(group,)),)))
 
 
+def two_tenants() -> Instance:
+    """A rack of two nodes and a node in none; a task of tenant a runs in it, and two tasks of a and one of b wait."""
+    nodes = tuple(Node(name=f"n{i}", position={"rack": rack} if rack else {}) for i, rack in enumerate(("r", "r", "")))
+    place = RunningTask(group="g", index=0, node="n0", gpus=())
+    jobs = (
+        Job(name="old", tenant="a", groups=(TaskGroup(name="g", task=Task()),), running=Running(tasks=(place,))),
+        Job(name="j", tenant="a", groups=(TaskGroup(name="g", count=2, task=Task()),)),
+        Job(name="k", tenant="b", groups=(TaskGroup(name="g", task=Task()),)),
+    )
+    policy = Policy(tenants_apart="rack")
+    return compile_snapshot(Snapshot(topology=("rack",), nodes=nodes, jobs=jobs, policy=policy))
+
+
 def with_needs(name: str) -> list[str]:
     found: dict[str, None] = {}
     for needed in FAMILIES[name].NEEDS:
@@ -106,6 +120,7 @@ CASES: dict[str, Callable[[], Instance]] = {
     "locality": a_wish,
     "numa": model_cases.golden_zoned,
     "run_time": model_cases.golden_timed,
+    "tenants": two_tenants,
     "topology": every_tie,
 }
 """Instances of families to which the common one has nothing to say."""

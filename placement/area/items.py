@@ -44,7 +44,7 @@ class Free:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.state = State(replace(instance, node_class=np.arange(len(instance.classes))))
+        self.state = State(replace(instance, node_class=np.arange(len(instance.classes)), apart=None))
         self.size: Ints = np.array([node_class.size for node_class in instance.classes], dtype=np.int64)
         healthy = np.array([kind.healthy for kind in instance.card_kinds] + [False], dtype=np.bool_)
         healthy[:-1] &= instance.admits_card.any(axis=0)

@@ -33,6 +33,7 @@ from placement.check import (
     pending,
     run_time,
     shares,
+    tenants,
     topology,
     usage_figures,
 )
@@ -66,6 +67,7 @@ _JUDGES: tuple[Judge, ...] = (
     gang.judge,
     topology.judge,
     affinity.judge,
+    tenants.judge,
     objectives.judge,
     bounds.judge,
     pending.judge,
@@ -92,6 +94,7 @@ RULES: tuple[str, ...] = (
     gang.RULE,
     topology.RULE,
     affinity.RULE,
+    tenants.RULE,
     objectives.RULE,
     bounds.RULE,
     pending.RULE,

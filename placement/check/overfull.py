@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.check import clients, device_memory
+from placement.check import clients, device_memory, tenants
 from placement.check.amounts import GPU_MEMORY, GPUS
 from placement.check.capacity import amount, exceeds, in_order, label
 from placement.check.facts import Facts, facts_of
@@ -19,6 +19,8 @@ from placement.snapshot import Snapshot
 
 def overfull(snapshot: Snapshot) -> list[str]:
     """Return one line for each node resource, card and cap that running work alone exceeds.
+
+    So for each card, node or domain in which running work of tenants is together that are to be kept apart.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def overfull(snapshot: Snapshot) -> list[str]:
             if taken > cap:
                 text = f"adds up to {amount(facts, resource, taken)}, at most {amount(facts, resource, cap)}"
                 lines.append(f"{name(snapshot.limits[index])}: {label(resource)} in use {text}")
-    return lines
+    return [*lines, *tenants.together(facts, load)]
 
 
 Line = tuple[int, int, bool, int, str]

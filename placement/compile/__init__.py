@@ -5,8 +5,8 @@ tasks of a few hundred. Only running work makes a node its own, and what it take
 
 `compile_work` finds the distinct gangs and tasks, `compile_cards` the kinds of nodes and cards, `scale` the units;
 `compile_running` adds up what is taken, `compile_limits`, `compile_free` and `compile_zones` say what is left;
-`compile_nodes` and `compile_jobs` make the classes, `compile_admission` what filters admit, and `compile_mig` makes
-nodes of MIG cards.
+`compile_nodes` and `compile_jobs` make the classes, `compile_admission` what filters admit, `compile_tenants` says what
+is whose where tenants are kept apart, and `compile_mig` makes nodes of MIG cards.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from placement.compile.mig import asks, in_use, sliced
 from placement.compile.nodes import classify_nodes
 from placement.compile.run_times import RunTimes
 from placement.compile.running import running
+from placement.compile.tenants import Tenants
 from placement.compile.work import Work
 from placement.compile.zones import NEVER, zoned, zones_needed
 from placement.index import expand
@@ -63,15 +64,25 @@ def _compile(snapshot: Snapshot) -> Instance:
     crowded = not clients.exact or counted is not used
     used = counted
     limit_rows, place_of_spec, limits_of_place = limits(snapshot, node_spec, used, scale, total)
-    left = free(kinds, cards, kinds.of_spec[node_spec[used.nodes]], used, scale, total, asks(work, pending))
     levels = levels_of(snapshot.topology)
+    domain = domains(snapshot.nodes, node_spec, levels)
+    tenants = Tenants(snapshot, work, levels, domain, int(1 / scale.card))
+    left = free(
+        kinds,
+        cards,
+        kinds.of_spec[node_spec[used.nodes]],
+        used,
+        scale,
+        total,
+        asks(work, pending),
+        tenants.on_cards(used.nodes),
+    )
     waiting = [snapshot.jobs[i] for i in pending.tolist()]
     tied = tied_places(snapshot.nodes, waiting, work.gangs_of(pending), snapshot.topology)
 
     pending_spec, job_copy = expand([job.count for job in waiting])
     job_spec = pending[pending_spec]
-    shapes = Shapes(scale, work, filters)
-    domain = domains(snapshot.nodes, node_spec, levels)
+    shapes = Shapes(scale, work, filters, tenants)
     job_classes, value_unit, job_class, exact_worth = classify_jobs(
         snapshot,
         pending,
@@ -84,6 +95,10 @@ def _compile(snapshot: Snapshot) -> Instance:
     admits_card = shapes.admitted_by_cards(cards.keys)
     needed = zones_needed(kinds.nodes, cards, shapes, admits_card, list(scale.resources))
     with_zones = zoned(snapshot, work, kinds.nodes, needed, left, used.nodes, scale, total)
+    widest = int(cards.counts.max(initial=0))
+    apart = None
+    if any(shape.tenant >= 0 for shape in shapes.shapes):
+        apart = tenants.apart(with_zones.free, used.nodes, widest)
     nodes = classify_nodes(
         snapshot.nodes,
         node_spec,
@@ -94,6 +109,7 @@ def _compile(snapshot: Snapshot) -> Instance:
         place_of_spec,
         limits_of_place,
         tied,
+        tenants.looks(apart),
     )
     needed = needed[:, left.kind[nodes.row]]
     instance = Instance(
@@ -124,8 +140,9 @@ def _compile(snapshot: Snapshot) -> Instance:
         zone_sets=with_zones.sets,
         bound=np.maximum(needed, 0) if with_zones.sets else np.zeros_like(needed),
         node_zones=nodes.zones,
-        widest=int(cards.counts.max(initial=0)),
+        widest=widest,
         crowded=crowded,
         mig_cards=in_use(snapshot),
+        apart=apart,
     )
-    return sliced(instance, shapes.profiles, work, kinds, cards, scale)
+    return sliced(instance, shapes.profiles, work, kinds, cards, scale, tenants)

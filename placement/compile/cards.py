@@ -82,6 +82,7 @@ class Cards:
         self.kinds: list[CardKind] = []
         self.keys: list[tuple[Hashable, ...]] = []
         self._index: dict[Hashable, int] = {}
+        self._owned: dict[tuple[int, int], int] = {}
         kind: list[int] = []
         mig: list[bool] = []
         self.device_memory: list[Fraction | None] = []
@@ -94,6 +95,14 @@ class Cards:
         self.mig: Bools = np.array(mig, dtype=np.bool_)
         self.counts: Ints = np.array([sum(gpu.count for gpu in node.gpus) for node in nodes], dtype=np.int64)
         self.start: Ints = np.cumsum(self.counts) - self.counts
+
+    def owned(self, kind: int, owner: int) -> int:
+        """Return the kind of a card that is somebody's already, who alone may join what runs there."""
+        index = self._owned.setdefault((kind, owner), len(self.kinds))
+        if index == len(self.kinds):
+            self.kinds.append(self.kinds[kind])
+            self.keys.append(self.keys[kind])
+        return index
 
     def kinds_of(self, node_kind: int) -> list[int]:
         """Return the card kind of each card of a node kind, by device index."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -80,6 +80,7 @@ def free(
     scale: Scale,
     total: dict[str, int],
     apart: bool = False,
+    owners: Iterable[tuple[int, int, int]] = (),
 ) -> Free:
     """Return what is free.
 
@@ -95,6 +96,8 @@ def free(
         What stands for "no limit" of each resource.
     apart : bool
         Whether MIG cards are nodes of their own, so that here nothing of them is free; see `placement.compile.mig`.
+    owners : iterable of (int, int, int)
+        Row in `used.nodes`, device index and owner of cards that are somebody's, where tenants are kept apart by card.
     """
     kind = np.concatenate([np.arange(len(kinds.nodes), dtype=np.int64), kind_used])
     idle = len(kinds.nodes)
@@ -118,8 +121,13 @@ def free(
         units_left[cards.mig[card]] = 0
         memory_left[cards.mig[card]] = 0
     row = np.repeat(np.arange(len(kind), dtype=np.int64), counts)
-    order = np.lexsort((memory_left, units_left, cards.kind[card], row))  # stable: ties go by device index
-    of_card = np.stack([cards.kind[card], units_left, memory_left], axis=1)[order]
+    kind_of_card = cards.kind[card]
+    for node, device, owner in owners:
+        place = int(start[idle + node]) + device
+        if units_left[place]:  # nobody joins what is on a full one
+            kind_of_card[place] = cards.owned(int(kind_of_card[place]), owner)
+    order = np.lexsort((memory_left, units_left, kind_of_card, row))  # stable: ties go by device index
+    of_card = np.stack([kind_of_card, units_left, memory_left], axis=1)[order]
     return Free(amounts, start, of_card, within(counts)[order], _alike(amounts, start, of_card), kind)
 
 

@@ -10,6 +10,7 @@ from operator import attrgetter
 import numpy as np
 
 from placement.compile.admission import admission
+from placement.compile.tenants import Tenants
 from placement.compile.work import Work, encode
 from placement.durations import RunTime
 from placement.gang import Branch, Group, Leaf, Ties, leaves
@@ -47,8 +48,9 @@ class Shapes:
         MIG profiles that tasks ask for.
     """
 
-    def __init__(self, scale: Scale, work: Work, node_filters: Sequence[NodeFilter]) -> None:
+    def __init__(self, scale: Scale, work: Work, node_filters: Sequence[NodeFilter], tenants: Tenants) -> None:
         self.node_filters = node_filters
+        self._tenants = tenants
         self.shapes: list[Shape] = []
         self.keys: list[tuple[tuple[Hashable, ...], tuple[Hashable, ...]]] = []
         self.amounts: list[Amounts] = []
@@ -65,7 +67,7 @@ class Shapes:
         return [self._number(job, task) for task, _ in self._work.leaves[gang].values()]
 
     def _number(self, job: Job, number: int) -> int:
-        shape, task = self._taken[number], self._work.tasks[number]
+        shape, task = self._tenants.marked(self._taken[number], job), self._work.tasks[number]
         keys = (
             tuple(rule.task_key(job, task) for rule in self.node_filters),
             tuple(rule.task_key(job, task) for rule in CARD_FILTERS) if task.gpus else (),

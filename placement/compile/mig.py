@@ -11,6 +11,7 @@ import numpy as np
 
 from placement.compile.cards import Cards, NodeKinds
 from placement.compile.running import places
+from placement.compile.tenants import Tenants, with_cards
 from placement.compile.work import Work
 from placement.hardware.mig import Geometry, Profile, fraction, geometry
 from placement.index import members, numbered
@@ -32,7 +33,13 @@ def asks(work: Work, pending: Ints) -> bool:
 
 
 def sliced(
-    instance: Instance, profiles: Sequence[str], work: Work, kinds: NodeKinds, cards: Cards, scale: Scale
+    instance: Instance,
+    profiles: Sequence[str],
+    work: Work,
+    kinds: NodeKinds,
+    cards: Cards,
+    scale: Scale,
+    tenants: Tenants,
 ) -> Instance:
     """Return the instance with its MIG cards as nodes, or as it is where no pending task asks for an instance.
 
@@ -45,6 +52,7 @@ def sliced(
     kinds : NodeKinds
     cards : Cards
     scale : Scale
+    tenants : Tenants
     """
     with_profile = np.array([shape.profile >= 0 for shape in instance.shapes], dtype=np.bool_)
     if not with_profile.any():
@@ -62,7 +70,8 @@ def sliced(
     units = {key: int(left / scale.card) for key, left in {id(left): left for *_, left in found}.items()}
     idle = [units[id(left)] for *_, left in found]
     kind = cards.kind[cards.start[kinds.of_spec[instance.node_spec[host]]] + device] if len(found) else host
-    rows = zip(instance.node_class[host].tolist(), state.tolist(), kind.tolist(), idle, strict=True)
+    owner = tenants.of_cards(host, device) if instance.apart is not None else np.zeros_like(host)
+    rows = zip(instance.node_class[host].tolist(), state.tolist(), kind.tolist(), idle, owner.tolist(), strict=True)
     number, first = numbered(rows)
     classes = [
         NodeClass(
@@ -93,6 +102,7 @@ def sliced(
         slots=slots,
         host=everywhere,
         mates=_mates(everywhere, instance.nodes),
+        apart=with_cards(instance.apart, host, owner),
     )
 
 

@@ -52,8 +52,9 @@ def classify_nodes(
     place_of_spec: Ints,
     limits_of_place: Sequence[tuple[int, ...]],
     domain_of_spec: Ints,
+    owner: Ints,
 ) -> Classes:
-    """Group the nodes by what is free of them, what filters read of them, limits, domains, and use.
+    """Group the nodes by what is free of them, what filters read of them, limits, domains, owners, and use.
 
     Parameters
     ----------
@@ -70,6 +71,8 @@ def classify_nodes(
     limits_of_place : sequence of tuple of int
     domain_of_spec : int array
         Where each entry is, as far as jobs care which domain their tasks share.
+    owner : int array (N,)
+        Whose each node is, as far as tenants are kept apart; equal for all unused nodes of an entry.
     """
     keys = list(zip(*[[rule.node_key(node) for node in nodes] for rule in filters], strict=True))
     key_of_spec, first_of_key = numbered(keys)
@@ -84,7 +87,7 @@ def classify_nodes(
     order = np.argsort(node, kind="stable")
     node, row, spec = node[order], row[order], node_spec[node[order]]
     busy = ~unused[node]
-    columns = (free.alike[row], key_of_spec[spec], busy, limits_of_spec[spec], domain_of_spec[spec])
+    columns = (free.alike[row], key_of_spec[spec], busy, limits_of_spec[spec], domain_of_spec[spec], owner[node])
     number, first = numbered(zip(*(column.tolist() for column in columns), strict=True))
 
     class_of_spec = np.zeros(len(nodes), dtype=np.int64)

@@ -97,6 +97,9 @@ def consolidate(
         raise UsageError.one(
             "no waiting job and no movable one asks for a MIG instance", "use `placement solve`", path="jobs"
         )
+    if instance.apart is not None:
+        what = "it keeps tenants apart, of which consolidation knows nothing"
+        raise UsageError.one(what, "leave the field out, or use `placement solve`", path="policy.tenants_apart")
     _refuse_priorities(instance, movable)
     preemptible = (PREEMPTIBLE,) if any(job.preemptible for job in snapshot.jobs) else ()
     movers = _movers(instance, snapshot, movable, float(move_cost))

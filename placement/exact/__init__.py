@@ -22,6 +22,8 @@ def unsupported(method: str, instance: Instance) -> str | None:
     from placement import ladder
     from placement.exact.size import most_patterns
 
+    if instance.apart is not None and method != "exact":
+        return "it keeps tenants apart, which exact alone knows of"
     if instance.slots is not None and method != "exact":
         return "its tasks ask for MIG instances, which exact alone knows of"
     if instance.tied and method != "exact":
@@ -50,7 +52,8 @@ def run(
     nearly all different by column generation over what a node holds. Where jobs say where their tasks may lie relative
     to one another, small instances are solved task by task, and of the others the domains come first. Small ones are so
     too where tasks are bound to NUMA zones and nodes can be filled in too many ways, and where it counts how long jobs
-    run. On larger ones that comes last: jobs that run longer than they need to are placed again.
+    run. On larger ones that comes last: jobs that run longer than they need to are placed again. Where tenants are kept
+    apart, who owns what is chosen first, and the rest is solved by all these.
 
     Parameters
     ----------
@@ -84,9 +87,12 @@ def _run(
     from placement.exact.size import most_patterns
     from placement.exact.sliced import is_sliced, solve_sliced
     from placement.exact.targets import rest_of, targets_of
+    from placement.exact.tenants import solve_tenants
     from placement.exact.tied import Tied
     from placement.exact.timed import solve_timed, untimed
 
+    if instance.apart is not None:
+        return solve_tenants(instance, objectives, limits, seed, start, report, partial(run, method=method))
     if is_sliced(instance):
         return solve_sliced(instance, objectives, limits, seed, start, report, partial(run, method=method))
     if "run_time" in objectives:

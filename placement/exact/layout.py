@@ -82,6 +82,7 @@ class Layout:
         twin.state = State(self.instance)
         for name in ("free", "units", "memory", "limits", "slack", "slots"):
             setattr(twin.state, name, getattr(self.state, name).copy())
+        twin.state.owners = None if self.state.owners is None else self.state.owners.copy()
         twin.tasks = [list(spots) for spots in self.tasks]
         twin.count = self.count.copy()
         return twin
@@ -130,6 +131,11 @@ class Layout:
         np.subtract.at(state.memory, (node[row], card), of_task[row, 1])
         if len(state.limits):
             state.limits -= limit_use(self, shape, node)
+        if state.owners is not None:
+            for one, at, positions in zip(shape.tolist(), node.tolist(), cards, strict=True):
+                tenant = instance.shapes[one].tenant
+                if tenant >= 0:
+                    state.owners.change(tenant, at, positions, 1)
 
     @classmethod
     def of(cls, instance: Instance, assignment: Assignment) -> Layout:

@@ -263,6 +263,9 @@ class Domains:
         if shape.numa != ANY and state.instance.zone_sets:
             self._within_zones(key, shape, rows, tasks)
         tasks[~self._nodes.instance.admits_node[key][self._nodes.row_class[rows]]] = 0
+        let_in = state.let_in(key, rows)
+        if let_in is not None:
+            tasks[~let_in] = 0
         np.maximum(tasks, 0, out=tasks)
         return tasks
 

@@ -193,9 +193,9 @@ class _Run:
                 self._fits_nowhere.add(shape)
             return None
         cards = self._rule.cards(shape, row)
-        self._nodes.place(shape, row, cards, self._marks[shape])
+        changed = self._nodes.place(shape, row, cards, self._marks[shape])
         if self._domains is not None:
-            self._domains.touch([row])
+            self._domains.touch(changed)
         return self._nodes.node(row), cards
 
     def mark(self) -> int:

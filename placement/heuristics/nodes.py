@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placement.instance import GPU, Bools, Instance, Ints
+from placement.instance import GPU, Apart, Bools, Instance, Ints
 from placement.state import State
 
 LEAST_CHANGES = 1024
@@ -39,7 +39,8 @@ class Nodes:
     version : int array
         Changes when the row does.
     changes : int
-        Placed tasks, less those taken back; one that is placed where nodes share what is free counts for each of them.
+        Placed tasks, less those taken back; one that is placed where nodes share what is free counts for each of them,
+        and one that makes its domain a tenant's for each node in it.
     """
 
     def __init__(self, instance: Instance, order: Ints, marks: Ints | None = None) -> None:
@@ -67,8 +68,10 @@ class Nodes:
         self.kind_row: Ints = kind_of + self.count
         self.kinds: Ints = np.arange(self.count, self.count + len(kind_class))
         self.row_class = np.concatenate([of_node, kind_class])
-        self.state = State(_without_limits(instance, self.row_class))
+        rows = _without_limits(instance, self.row_class)
+        self.state = State(replace(rows, apart=_by_row(instance, order, kind_class)))
         self.state.mates = self._mates()
+        self._together: tuple[Ints, Ints, Ints] | None = None
         self._use, self._counts_in = _limit_tables(instance)
         self._left = np.array([row.capacity for row in instance.limits], dtype=np.int64)
         self._journal: list[tuple[int, int, tuple[int, ...], int]] = []
@@ -113,43 +116,70 @@ class Nodes:
 
     # --- placing -------------------------------------------------------------------------------------------------
 
-    def place(self, shape: int, row: int, cards: tuple[int, ...], marks: int = 0) -> None:
-        """Place one task of a shape on the node of a row and leave marks on it."""
+    def place(self, shape: int, row: int, cards: tuple[int, ...], marks: int = 0) -> list[int]:
+        """Place one task of a shape on the node of a row and leave marks on it; return the rows that change."""
         self._journal.append((shape, row, cards, int(self.marks[row])))
-        self._change(shape, row, cards, 1)
+        rows = self._change(shape, row, cards, 1)
         self.marks[row] |= marks
-        mates = self.state.mates.get(row)
-        rows = [row] if mates is None else mates.tolist()
         if self.changes + len(rows) > len(self._changed):
             self._changed = np.concatenate([self._changed, np.zeros(len(self._changed) + len(rows), dtype=np.int64)])
         self._changed[self.changes : self.changes + len(rows)] = rows
         self.changes += len(rows)
+        return rows
 
     def mark(self) -> int:
         """Return the present point in time, for `undo`."""
         return len(self._journal)
 
     def undo(self, mark: int) -> Ints:
-        """Take back everything placed since a point in time and return the rows it was on."""
-        undone = np.array([row for _, row, _, _ in self._journal[mark:]], dtype=np.int64)
+        """Take back everything placed since a point in time and return the rows that this changes."""
+        undone: list[int] = []
         while len(self._journal) > mark:
             shape, row, cards, marks = self._journal.pop()
-            self._change(shape, row, cards, -1)
+            rows = self._change(shape, row, cards, -1)
             self.marks[row] = marks
-            self.changes -= len(self.state.mates.get(row, (row,)))
-        if self.state.mates and len(undone):
-            undone = np.concatenate([self.state.mates.get(row, np.array([row])) for row in undone.tolist()])
-        return undone
+            self.changes -= len(rows)
+            undone += rows
+        return np.array(undone, dtype=np.int64)
 
     def commit(self) -> None:
         """Make everything placed so far final."""
         self._journal.clear()
 
-    def _change(self, shape: int, row: int, cards: tuple[int, ...], sign: int) -> None:
+    def _change(self, shape: int, row: int, cards: tuple[int, ...], sign: int) -> list[int]:
+        """Place a task or take it back, and return the rows that this changes."""
+        owners = self.state.owners
+        owner = None if owners is None else owners.of(row)
         self.state.place(shape, row, cards, sign)
-        self.version[self.state.mates.get(row, row)] += 1
+        changed: int | Ints = self.state.mates.get(row, row)
+        if owners is not None and owners.of(row) != owner:
+            changed = self._of_domain(row)
+        self.version[changed] += 1
         if len(self._left):
             self._left -= sign * self._use[shape] * self._counts_in[self.row_class[row]]
+        return [row] if isinstance(changed, int) else changed.tolist()
+
+    def _of_domain(self, row: int) -> Ints:
+        """Return all rows in the domain of a row in which tenants are kept apart."""
+        apart = self.state.instance.apart
+        assert apart is not None
+        if self._together is None:
+            domain = apart.domain[: self.count]
+            order = np.argsort(domain, kind="stable")
+            self._together = domain, order, np.searchsorted(domain[order], np.arange(len(apart.owner) + 1))
+        domain, order, first = self._together
+        return order[first[domain[row]] : first[domain[row] + 1]]
+
+
+def _by_row(instance: Instance, order: Ints, kind_class: Ints) -> Apart | None:
+    """Return within what tenants are kept apart, by row; each kind is a domain of its own, owned as at the start."""
+    apart = instance.apart
+    if apart is None:
+        return None
+    first = np.array([one.nodes[0] if len(one.nodes) else 0 for one in instance.classes], dtype=np.int64)
+    owner = np.concatenate([apart.owner, apart.owner[apart.domain[first[kind_class]]]])
+    kinds = np.arange(len(apart.owner), len(owner))
+    return Apart(apart.tenants, np.concatenate([apart.domain[order], kinds]), owner)
 
 
 def _without_limits(instance: Instance, row_class: Ints) -> Instance:

@@ -50,8 +50,14 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         Most running tasks that a plan may move.
     max_preemptions : int, optional
         Most running jobs that a plan may stop.
+    tenants_apart : str
+        Within what tasks of different tenants (`Job.tenant`) may not be together at a time: ``"gpu"``, ``"node"`` or a
+        level of `Snapshot.topology`; empty where they may. Jobs without a tenant are together one. A node in no domain
+        of the level is one by itself. Between cards only tasks that could share one count, on MIG cards too. Running
+        work of several tenants that is together stays, and nothing may join it.
     """
 
     objectives: tuple[ObjectiveName, ...] = ("value", "tasks")
     max_moves: int | None = None
     max_preemptions: int | None = None
+    tenants_apart: str = ""

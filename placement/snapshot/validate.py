@@ -16,6 +16,7 @@ from placement.snapshot.fields import (
     MOST_TASKS,
     Names,
     distinct,
+    level,
     name,
     number,
     quantities,
@@ -56,7 +57,7 @@ def _judge(snapshot: Snapshot, report: Report) -> None:
     judge_reservations(snapshot.reservations, nodes, jobs, queues, report)
     _judge_jobs(snapshot, nodes, jobs, queues, stated, report)
     _judge_queues(snapshot.queues, report)
-    _judge_policy(snapshot.policy, report)
+    _judge_policy(snapshot.policy, snapshot.topology, report)
 
 
 def _names(kind: str, entries: tuple[Job, ...] | tuple[object, ...]) -> Names:
@@ -102,12 +103,17 @@ def _judge_queues(queues: tuple[Queue, ...], report: Report) -> None:
     report_cycle(graph, [queue.name for queue in queues], "queues[{}].parent", "the parents go round", report)
 
 
-def _judge_policy(policy: Policy, report: Report) -> None:
+def _judge_policy(policy: Policy, topology: tuple[str, ...], report: Report) -> None:
     if not policy.objectives:
         report.add("policy.objectives", "there is no objective", "name at least one, or leave the field out")
     report.extend("policy", distinct(".objectives", policy.objectives, "objective"))
     report.extend("policy", whole(".max_moves", policy.max_moves))
     report.extend("policy", whole(".max_preemptions", policy.max_preemptions))
+    if policy.tenants_apart == "gpu" and "gpu" in topology:
+        what = "`gpu` stands for single cards, and is a level of `topology` here"
+        report.add("policy.tenants_apart", what, "give that level another name")
+    elif policy.tenants_apart:
+        report.extend("policy.tenants_apart", level("", policy.tenants_apart, ("gpu", "node", *topology)))
 
 
 def judge_events(log: EventLog) -> Report:
