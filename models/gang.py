@@ -36,7 +36,8 @@ def add(m: Any, instance: Instance) -> None:
     """Add the rows of every pending job."""
     numbers = {(task.job, task.leaf, task.number): t for t, task in enumerate(m.tasks)}
     gangs = _Gangs(m, numbers, range(instance.nodes))
-    for job in range(instance.jobs):
+    # those of its classes, which may be some of the jobs that wait
+    for job in sorted(job for one in instance.job_classes for job in one.jobs.tolist()):
         root = instance.job_classes[instance.job_class[job]].root
         gangs.branch(job, root, 0, gangs.active(job, root, 0))
     gangs.finish()

@@ -16,18 +16,19 @@ What is maximised is the worth of started tasks less :math:`\sum_{K,S} c_{KS} z_
 it is whole. As there, whole points can be dealt out to cards. Of hosts and domains only what all cards share is looked
 at: as *r*, of which a task takes :math:`d_{rl}` and the movers leave :math:`C_r`.
 
-Where hosts are few, classes and kinds can be told apart by host, and items by what they ask of it. Then what a host has
-free beside all that is there now, and what leaves it, is enough for what comes: with :math:`d_{ri}` of an item,
+Where hosts are few, classes and kinds can be told apart by host, and items by what they ask of it. Then what is left
+of a resource *r* of a host, or of the cap of a domain with several hosts *H*, beside all that is there now, and what
+leaves these hosts, is enough for what comes: with :math:`d_{ri}` of an item,
 
-.. math:: \sum_{k \in h} \sum_{i,s} d_{ri}\, y_{kis} - \sum_{K \in h} \sum_{S,i} d_{ri}\, m_{KSi}\, z_{KS} \le F_{hr}
-    \qquad \forall h, r ,
+.. math:: \sum_{k \in H} \sum_{i,s} d_{ri}\, y_{kis} - \sum_{K \in H} \sum_{S,i} d_{ri}\, m_{KSi}\, z_{KS} \le F_{Hr}
+    \qquad \forall H, r ,
 
 and instances of whole cards likewise, used or not, so that only where there are none the bound is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,23 +66,38 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """What some hosts have of something: one of a resource, or all of a domain of what its cap says.
+
+    Attributes
+    ----------
+    hosts : collection of int
+        Those on whose cards instances take of it.
+    asked : sequence of int
+        What an instance of each item takes.
+    left : int
+        What there is beside all that is there now.
+    """
+
+    hosts: Collection[int]
+    asked: Sequence[int]
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
 class Hosts:
-    """What hosts have, where cards are told apart by them.
+    """What hosts and domains have, where cards are told apart by hosts.
 
     Attributes
     ----------
     of_class, of_kind : sequence of int
         Host of each class and of each kind.
-    asked : sequence of sequence of int
-        What an instance of each item asks for, by resource.
-    left : dict of int to sequence of int
-        By host, what it has free beside all that is there now.
+    amounts : sequence of Amount
     """
 
     of_class: Sequence[int]
     of_kind: Sequence[int]
-    asked: Sequence[Sequence[int]]
-    left: Mapping[int, Sequence[int]]
+    amounts: Sequence[Amount]
 
 
 def build(
@@ -182,7 +198,7 @@ def _instances(
 
 
 def _hosts(m: Any, hosts: Hosts) -> None:
-    """State that each host has what the instances on its cards ask for."""
+    """State that hosts and domains have what the instances on their cards ask for."""
     terms: list[tuple[int, Sequence[tuple[int, int]], Any]]
     terms = [(hosts.of_kind[k], ((item, 1),), y) for (k, item, _), y in zip(m.y_of, m.y.values(), strict=True)]
     terms += [(hosts.of_kind[k], ((item, 1),), w) for (k, item), w in zip(m.w_of, m.w.values(), strict=True)]
@@ -192,10 +208,14 @@ def _hosts(m: Any, hosts: Hosts) -> None:
         terms.append((hosts.of_kind[k], mine, x))
     for (number, option), z in zip(m.z_of, m.z.values(), strict=True):
         terms.append((hosts.of_class[number], [(item, -times) for item, times in option.leaving], z))
-    rows = {(host, r): Row(float(left)) for host, some in hosts.left.items() for r, left in enumerate(some)}
+    rows = [Row(float(one.left)) for one in hosts.amounts]
+    of_host: dict[int, list[tuple[Row, Sequence[int]]]] = {}
+    for one, row in zip(hosts.amounts, rows, strict=True):
+        for host in one.hosts:
+            of_host.setdefault(host, []).append((row, one.asked))
     for host, instances, variable in terms:
-        for r in range(len(hosts.left[host])):
-            asked = sum(hosts.asked[item][r] * times for item, times in instances)
+        for row, asks in of_host.get(host, ()):
+            asked = sum(asks[item] * times for item, times in instances)
             if asked:
-                rows[host, r].add(float(asked), variable)
-    add_rows(m, "hosts", list(rows.values()))
+                row.add(float(asked), variable)
+    add_rows(m, "hosts", rows)

@@ -54,7 +54,7 @@ def add(m: Any, instance: Instance) -> None:
     if not instance.tied or not instance.nodes:
         return
     rows = _Rows(m, instance)
-    for job in range(instance.jobs):
+    for job in sorted(job for one in instance.job_classes for job in one.jobs.tolist()):
         job_class = instance.job_classes[instance.job_class[job]]
         if job_class.tied:
             rows.job(job, job_class.root, job_class.affinity)

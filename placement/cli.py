@@ -53,6 +53,7 @@ OPTIONS = {
     "without": "--without",
     "node": "--node",
     "budget": "--budget",
+    "tries": "--tries",
 }
 """Arguments of the Python interface by the options that set them."""
 

@@ -326,8 +326,9 @@ class State:
 
     def _change_slots(self, profile: int, node: int, start: int, sign: int) -> None:
         assert self._mig is not None
-        leads_to = self._mig.after if sign > 0 else self._mig.before
-        self.slots[node] = leads_to[self.slots[node], profile, start]
+        leads_to, now = self._mig.after if sign > 0 else self._mig.before, self.slots[node]
+        # what does not fit leads to no state, and nothing leads back from there
+        self.slots[node] = leads_to[now, profile, start] if now >= 0 else -1
 
     def bind(self, rows: Ints, bits: int, shape: Ints, node: Ints) -> None:
         """Take what some tasks demand of a set of zones, by their shapes and nodes."""

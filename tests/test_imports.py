@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.plan": {"errors", "units", "snapshot", "plan_tables"},
     "placement.slowdown": set(),
     "placement.check": {"errors", "units", "collector", "snapshot", "plan", "honoured", "slowdown", "hardware"},
-    "placement.metrics": {"errors", "units", "snapshot", "plan", "hardware"},
+    "placement.metrics": {"errors", "units", "snapshot", "plan", "hardware", "check"},
     "placement.rules": {"errors", "units", "snapshot", "hardware"},
     "placement.hardware": {"units"},
     "placement.mig": {"hardware"},

@@ -12,6 +12,8 @@ import placement as pl
 from placement.hardware import mig
 from placement.hardware.layouts import feasible
 from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot.cluster import MigInstance
+from placement.snapshot.workload import Duration
 
 GIB, MIB = 2**30, 2**20
 
@@ -117,6 +119,49 @@ def test_memory_that_no_waiting_job_can_use() -> None:
     # three of them start (two quarters beside the half of `a`, but 4 GiB hold one only; one beside `b`): a quarter of
     # card 0 with 1 GiB is left, and nothing of card 1, so what waits fits nowhere
     assert (found.idle_memory, found.unusable_memory) == ((1 + 11) * GIB, (1 + 11) * GIB)
+
+
+def test_cards_that_take_nothing_new_have_no_room() -> None:
+    # of three cards one is unhealthy; one keeps a 3g and a 1g, of which the 1g runs: a 3g of 4 slots is left there
+    layout = (MigInstance(profile="3g.20gb", start=4), MigInstance(profile="1g.5gb", start=0))
+    static = Gpu(model="A100-40GB", mig_enabled=True, mig_static=True, mig_layout=layout)
+    broken = Gpu(model="A100-40GB", mig_enabled=True, health="unhealthy")
+    (room,) = measured((static, broken), job("r", Task(gpus=1, mig_profile="1g.5gb"), at(0, 0))).mig
+    assert (room.cards, room.used, room.free_slots, room.stranded_slots) == (2, 1, 4, 0)
+    assert {name: number for name, number in room.capability.items() if number} == {"3g.20gb": 1}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "task", "more", "unusable"),
+    [
+        (Gpu(model="T4", memory="16Gi"), HALF, {"cordoned": True}, 16),
+        (
+            Gpu(model="T4", memory="16Gi", sharing="time_slicing"),
+            Task(gpus=1, gpu_share="0.5", isolation=("fault",)),
+            {},
+            16,
+        ),
+        (Gpu(model="T4", memory="16Gi"), Task(gpus=1, gpu_share="0.5", node_selector={"a": "b"}), {}, 16),
+        (Gpu(model="T4", memory="16Gi"), Task(gpus=2), {}, 16),
+        (Gpu(model="T4", memory="16Gi"), Task(gpus=1, cpu=9), {"cpu": 8}, 0),  # cores are not a matter of cards
+    ],
+)
+def test_filters_say_who_could_use_memory(gpu: Gpu, task: Task, more: dict[str, object], unusable: int) -> None:
+    snapshot = Snapshot(nodes=(Node(name="n", gpus=(gpu,), **more),), jobs=(job("a", task),))  # type: ignore[arg-type]
+    found = pl.sharing(snapshot, pl.solve(snapshot, solver="first-fit"))
+    assert (found.idle_memory, found.unusable_memory) == (16 * GIB, unusable * GIB)
+
+
+def test_full_of_clients() -> None:
+    gpu = Gpu(model="T4", memory="16Gi", sharing="mps", replicas=1)
+    found = measured((gpu,), job("r", Task(gpus=1, gpu_share="0.5", gpu_memory="4Gi"), at(0)), job("a", HALF))
+    assert (found.idle_memory, found.unusable_memory) == (12 * GIB, 12 * GIB)
+
+
+def test_what_a_job_says_of_sharing_goes_first() -> None:
+    own = Job(name="a", groups=(TaskGroup(name="g", task=HALF),), duration=Duration(seconds=100, shared=3))
+    found = measured((Gpu(model="T4", sharing="time_slicing"),), own, job("b", HALF))
+    assert {one.job: one.slow_down for one in found.jobs} == {"a": 3.0, "b": pytest.approx(1.04 + 0.15 / 7)}
 
 
 @settings(max_examples=60)

@@ -6,15 +6,19 @@ import itertools
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import placement as pl
-from placement.decisions.partition import with_modes
-from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement import units
+from placement.decisions.partition import _up, with_modes
+from placement.snapshot import DomainLimit, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 
 H100 = "H100-80GB"
 
@@ -63,10 +67,111 @@ def test_cards_with_work_stay_as_they_are() -> None:
     assert ("n-0", 1) not in found.on
 
 
+SEVENTH = 1000 / 7
+
+
+@pytest.mark.parametrize(
+    ("caps", "value"),
+    [
+        # half a card: three sevenths, or no whole card
+        ({"gpus": "500m"}, 3 * SEVENTH),
+        ({"gpus": "0.3", "cpu": 9}, 2 * SEVENTH),
+        # two cores, one for each task: both cards
+        ({"cpu": 2}, 2000),
+        ({"memory": "3Gi", "gpus": 1.5}, 1000 + 3 * SEVENTH),
+        ({"gpus": "1n"}, 0),
+        ({"extended": {"licences": 1}}, 2000),
+    ],
+)
+def test_caps_on_the_cluster(caps: dict[str, Any], value: float) -> None:
+    snapshot = msgspec.structs.replace(
+        two_nodes(job("big", Task(gpus=1, cpu=1), count=2), job("s", msgspec.structs.replace(SMALL, cpu=1), count=9)),
+        nodes=(Node(name="n", count=2, gpus=(Gpu(model=H100, mig_switchable=True),)),),
+        limits=(DomainLimit(level="cluster", **caps),),
+    )
+    found = pl.partition(snapshot)
+    assert found.value == pytest.approx(value)
+    assert found.bound is not None
+    assert found.bound >= value - 1e-6
+    assert found.after.limits == snapshot.limits
+
+
+def test_running_parts_of_cards() -> None:
+    """Two sevenths and a half run on two cards that stay. Seven sevenths fit on the third, and five beside the two."""
+    nodes = (
+        Node(name="m", gpus=(Gpu(model=H100, mig_enabled=True),)),
+        Node(name="h", gpus=(Gpu(model=H100),)),
+        Node(name="s", gpus=(Gpu(model=H100, mig_switchable=True),)),
+    )
+    seven = RunningTask(group="g", index=0, node="m", gpus=(0,), mig_starts=(0,))
+    also = RunningTask(group="g", index=0, node="m", gpus=(0,), mig_starts=(1,))
+    half = RunningTask(group="g", index=0, node="h", gpus=(0,))
+    running = (
+        job("a", SMALL, running=Running(tasks=(seven,))),
+        job("b", SMALL, running=Running(tasks=(also,))),
+        job("c", Task(gpus=1, gpu_share=0.5), running=Running(tasks=(half,))),
+    )
+    found = pl.partition(Snapshot(nodes=nodes, jobs=(*running, job("s", SMALL, count=12))))
+    assert found.on == (("s", 0),)
+    assert found.value == pytest.approx(12 * SEVENTH)
+    assert found.bound == pytest.approx(12 * SEVENTH)
+
+
+SHARED: tuple[dict[str, Any], ...] = (
+    {"sharing": "mps"},
+    {"sharing": "time_slicing", "replicas": 3},
+    {"sharing": "vgpu", "vgpu_policy": "equal_share"},
+    {"sharing": "exclusive"},
+    {"replicas": 2},
+)
+
+
+@pytest.mark.parametrize("more", SHARED)
+def test_shared_cards_are_not_shared_with_mig_on_and_are_with_it_off(more: dict[str, Any]) -> None:
+    """One card has a seventh, the other a whole card."""
+    found = pl.partition(
+        Snapshot(
+            nodes=(Node(name="n", gpus=(Gpu(model=H100, count=2, mig_switchable=True, **more),)),),
+            jobs=(job("s", SMALL), job("big", Task(gpus=1))),
+        )
+    )
+    assert found.value == pytest.approx(1000 + SEVENTH)
+    assert found.after.nodes[0].gpus == (
+        Gpu(model=H100, mig_enabled=True, mig_switchable=True),
+        Gpu(model=H100, mig_switchable=True, **more),
+    )
+    assert pl.check(found.after, found.plan) == []
+
+
+def test_a_card_with_mig_on_keeps_what_its_entry_says() -> None:
+    gpu = Gpu(model=H100, mig_switchable=True, mig_enabled=True, sharing="exclusive")
+    snapshot = Snapshot(nodes=(Node(name="n", gpus=(gpu,)),))
+    assert with_modes(snapshot, {("n", 0): True}) == snapshot
+    off = with_modes(snapshot, {("n", 0): False}).nodes[0].gpus[0]
+    assert (off.mig_enabled, off.sharing) == (False, "exclusive")
+
+
+@given(st.fractions(0, 10**6))
+def test_rounded_up(amount: Fraction) -> None:
+    decimal = units.exact(_up(amount))
+    assert amount <= decimal < amount + Fraction(1, 10**6)
+
+
+def test_the_cards_that_instances_fit_on() -> None:
+    """Two 7g need the A100s, and the whole card the A30, though the node of the A30 has fewest cards."""
+    nodes = (
+        Node(name="x", gpus=(Gpu(model="A30", mig_switchable=True),)),
+        Node(name="n", gpus=(Gpu(model="A100-40GB", count=2, mig_switchable=True),)),
+    )
+    jobs = (job("s", Task(gpus=1, mig_profile="7g.40gb"), count=2), job("w", Task(gpus=1)))
+    found = pl.partition(Snapshot(nodes=nodes, jobs=jobs))
+    assert (found.value, found.bound, found.on) == (3000.0, 3000.0, (("n", 0), ("n", 1)))
+
+
 @pytest.mark.parametrize(
     ("snapshot", "arguments", "words"),
     [
-        (two_nodes(job("s", SMALL)), {"tries": 1}, "try 2 at least"),
+        (two_nodes(job("s", SMALL)), {"tries": 1}, "at least 2"),
         (Snapshot(nodes=(Node(name="n", gpus=(Gpu(model=H100),)),), jobs=(job("s", SMALL),)), {}, "mig_switchable"),
         (
             Snapshot(nodes=(Node(name="n", gpus=(Gpu(model="T4", mig_switchable=True),)),)),
@@ -74,6 +179,8 @@ def test_cards_with_work_stay_as_they_are() -> None:
             "no card may be switched",
         ),
         (two_nodes(job("s", SMALL)), {"gap": 2.0}, "gap"),
+        (two_nodes(job("s", SMALL)), {"time_limit": float("nan")}, "time_limit"),
+        (two_nodes(job("s", SMALL)), {"time_limit": -1.0}, "time_limit"),
     ],
 )
 def test_bad_input(snapshot: Snapshot, arguments: dict[str, object], words: str) -> None:
@@ -128,4 +235,6 @@ def test_command(tmp_path: Path) -> None:
     assert pl.check(pl.load(after), pl.load_plan(str(plan))) == []
     same = subprocess.run([*command[:5], "-o", str(plan), "--after", str(plan)], capture_output=True, check=False)
     assert (same.returncode, same.stdout) == (2, b"")
-    assert b"name two files" in same.stderr
+    assert b"name another file" in same.stderr
+    both = subprocess.run([*command[:5], "-o", "-", "--format", "json"], capture_output=True, check=False)
+    assert (both.returncode, both.stdout) == (2, b"")

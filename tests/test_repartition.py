@@ -12,7 +12,7 @@ from repartition_cases import drawn_pair, gpu, one_node, uses
 import placement as pl
 from placement.errors import InputError, SnapshotError, UsageError
 from placement.repartition import Repartition, Step, Times
-from placement.snapshot import Gpu, MigInstance, Node, Snapshot
+from placement.snapshot import Gpu, Job, MigInstance, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 
 
 def brief(steps: tuple[Step, ...]) -> list[str]:
@@ -258,3 +258,12 @@ def test_other_times() -> None:
     found = pl.repartition(DAY, NIGHT, times=Times(destroy=1, create=2, reset=100))
     # 6 + 2, and 7 + 100
     assert [card.seconds for card in found.cards] == [8, 0, 107]
+
+
+def test_what_runs_in_the_target_is_wanted_whether_or_not_it_is_listed() -> None:
+    place = RunningTask(group="g", index=0, node="n", gpus=(0,), mig_starts=(5,))
+    group = TaskGroup(name="g", task=Task(gpus=1, mig_profile="1g.5gb"))
+    job = Job(name="r", groups=(group,), running=Running(tasks=(place,)))
+    snapshot = Snapshot(nodes=(Node(name="n", gpus=(Gpu(model="A100-40GB", mig_enabled=True),)),), jobs=(job,))
+    found = pl.repartition(snapshot, snapshot)
+    assert (found.steps, found.blocked, found.unchanged) == ((), (), 1)

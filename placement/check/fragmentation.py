@@ -7,9 +7,9 @@ pending jobs want (placed or not),
 
 :math:`F_n(m)` is what of :math:`R_n` lies on cards that a task of m cannot use; all of :math:`R_n` if m takes no
 card, or the node cannot take one more task of m. A task with a MIG profile can use cards on which an instance of it is
-not used or can be made. Caps on domains do not count here. Source: Weng et al., "Beware of Fragmentation" (ATC'23),
-section 3, with every resource and filter of this snapshot in "cannot", and NUMA zones where they could not hold the
-task even without any work.
+not used or can be made. Caps on domains, and on how many tasks share a card, do not count here. Source: Weng et al.,
+"Beware of Fragmentation" (ATC'23), section 3, with every resource and filter of this snapshot in "cannot", and NUMA
+zones where they could not hold the task even without any work.
 
 Nodes of one kind with equal idle cards and equal room are looked at once, cards that are alike too.
 """

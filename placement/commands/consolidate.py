@@ -56,7 +56,7 @@ def consolidate(
     Running jobs may move that are preemptible and have MIG tasks alone. All instances that move are destroyed before
     any is created.
     """
-    _refuse_files(snapshot, output, after, format)
+    refuse_one_place(snapshot, output, after, format)
     target = Output.to(output, [snapshot]) if output is not None else None
     then = Output.to(after, [snapshot]) if after is not None else None
     printed = Output.to(STANDARD)
@@ -80,7 +80,7 @@ def consolidate(
         _print(found)
 
 
-def _refuse_files(snapshot: str, output: str | None, after: str | None, format: Format | None) -> None:  # noqa: A002
+def refuse_one_place(snapshot: str, output: str | None, after: str | None, format: Format | None) -> None:  # noqa: A002
     """Raise if two of what is asked for would go to one place."""
     if after is not None and after != STANDARD:
         refuse_name(after, "--after", [snapshot])

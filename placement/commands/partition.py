@@ -7,10 +7,10 @@ from typing import Annotated
 import msgspec
 import typer
 
+from placement.commands.consolidate import refuse_one_place
 from placement.commands.files import STANDARD, Output, read_snapshot
 from placement.commands.options import (
     Format,
-    FormatOption,
     GapOption,
     SeedOption,
     SnapshotArgument,
@@ -19,7 +19,6 @@ from placement.commands.options import (
 )
 from placement.decisions.partition import TRIES, Partition, Spot
 from placement.decisions.partition import partition as find
-from placement.errors import UsageError
 from placement.planning import dump_plan
 from placement.report.terminal import console, counted, number, percent, plain, table
 from placement.snapshot.read import dumps
@@ -42,7 +41,9 @@ def partition(
     gap: GapOption = 0.0,
     seed: SeedOption = 0,
     without: WithoutOption = None,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    format: Annotated[  # noqa: A002 - the option's name
+        Format | None, typer.Option(help="What standard output gets; a table if nothing else is written there.")
+    ] = None,
 ) -> None:
     """Choose which cards of SNAPSHOT to have in MIG mode: of those that are mig_switchable and idle.
 
@@ -50,8 +51,7 @@ def partition(
     """
     target = Output.to(output, [snapshot]) if output is not None else None
     then = Output.to(after, [snapshot]) if after is not None else None
-    if output is not None and output == after:
-        raise UsageError.one("both would be written to one place", "name two files", path="--after")
+    refuse_one_place(snapshot, output, after, format)
     printed = Output.to(STANDARD)
     found = find(read_snapshot(snapshot), tries=tries, time_limit=time_limit, gap=gap, seed=seed, without=without or ())
     if then is not None:
@@ -77,7 +77,10 @@ def _print(found: Partition) -> None:
     tried = ", ".join(f"{number(cards)}: {number(value)}" for cards, value in found.tried)
     out.print(plain(f"cards in MIG mode and value reached: {tried}"))
     gap = None if found.gap is None else 100 * found.gap
-    out.print(plain(f"no choice allows more than {number(found.bound)}, gap {percent(gap)} %"))
+    if found.bound is None:
+        out.print(plain("no bound is known"))
+    else:
+        out.print(plain(f"no choice allows more than {number(found.bound)}, gap {percent(gap)} %"))
 
 
 def _cards(spots: tuple[Spot, ...], what: str) -> object:

@@ -64,7 +64,7 @@ def _print(found: Sharing) -> None:
             "bold",
         )
     )
-    out.print(plain(f"a fault of one job may end {number(found.most_exposed)} others at most"))
+    out.print(plain(f"a fault of one job may end {counted(found.most_exposed, 'other')} at most"))
     out.print(
         plain(
             f"{number(found.idle_memory / GIB)} GiB of device memory nobody asked for,"

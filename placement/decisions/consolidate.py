@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from placement import arguments
 from placement.compile import compile as compile_snapshot
-from placement.decisions.consolidated import Case, answer
+from placement.decisions.consolidated import Case, answer, bounded, standstill
 from placement.decisions.consolidated import Consolidation as Consolidation
 from placement.decisions.consolidated import Move as Move
 from placement.errors import Problem, SolverError, UsageError
@@ -22,7 +23,7 @@ from placement.instance import Instance
 from placement.naming import job_names
 from placement.snapshot import Job, Snapshot, TaskGroup
 from placement.snapshot.read import verified
-from placement.solver import Limits
+from placement.solver import Limits, Stop
 
 if TYPE_CHECKING:
     from placement.exact.mig_moves import Moved
@@ -33,6 +34,9 @@ MOVE_COST = 0.1
 
 FEW_CARDS, CARDS_IN_TIME = 200, 2000
 """MIG cards up to which they are told apart by host where hosts lack something, without and with a time limit."""
+
+CLOSE = 1e-9
+"""Relative gap that is none: bounds of the solver are floating-point numbers."""
 
 PREEMPTIBLE = "jobs.preemptible"
 """The field that says who may move; a plan of what starts is made without it."""
@@ -56,6 +60,7 @@ def consolidate(
 
     The answer is the best there is, within the gap, where nothing but instances runs short. Where hosts do, it is for
     up to `FEW_CARDS` cards without media engines that can run out; else, and where domains do, the bound stays one.
+    Given time, it is never worse than moving nothing, nor than what `placement.solve` starts of what counts.
 
     Parameters
     ----------
@@ -113,25 +118,56 @@ def consolidate(
 
 
 def _best(case: Case, max_moves: int | None) -> Consolidation:
-    """Return the best answer; hosts are looked at closely only where they lack something."""
+    """Return the best answer; hosts are looked at closely, and standing still is tried, where the first is not enough.
+
+    What moves for the sake of something that then finds no place moves in vain, so standing still is an answer too: by
+    counts, and by all that `placement.solve` knows. Each of these has half of the time left, the last all of it.
+    """
     from placement.exact.mig_moves import MovingCards
 
-    def found(most: int | None, by_host: bool = False) -> Moved:
-        return MovingCards(case.instance, case.movers, most, case.limits, case.seed, by_host).run()
+    def found(most: int | None, by_host: bool, limits: Limits) -> Moved:
+        return MovingCards(case.instance, case.movers, most, limits, case.seed, by_host).run()
 
-    first = found(max_moves)
-    if not first.short:
-        return answer(case, first, first.bound)
-    ways, bounds = [first], [first.bound]
+    first = found(max_moves, False, case.limits)
+    bound = first.bound
+    best = answer(case, first, bound)
+    in_time = first.in_time
     most_cards = FEW_CARDS if case.time_limit is None else CARDS_IN_TIME
-    if case.instance.nodes - case.instance.hosts <= most_cards and case.limits.left:
-        ways.append(found(max_moves, by_host=True))
-        bounds.append(ways[-1].bound)
-    if first.places != [mover.home for mover in case.movers]:
-        # moving for what then has no place may have been in vain
-        ways.append(found(0))
-    bound = min((one for one in bounds if one is not None), default=None)
-    return max((answer(case, one, bound) for one in ways), key=lambda one: one.worth - one.cost)
+    closely = first.short and case.instance.nodes - case.instance.hosts <= most_cards
+    ways = [(max_moves, False), (max_moves, True), (0, False), (0, True)]
+    for most, by_host in dict.fromkeys(ways if case.movers else ways[:2]):
+        if (most, by_host) == ways[0] or (by_host and not closely):
+            continue
+        if _is_enough(best, case) or not case.limits.left:
+            break
+        moved = found(most, by_host, _half(case.limits))
+        if most == max_moves and moved.bound is not None:
+            bound = moved.bound if bound is None else min(bound, moved.bound)
+        in_time &= moved.in_time
+        best = bounded(case, max(best, answer(case, moved, None), key=_net), bound)
+    if not _is_enough(best, case) and (first.short or case.limits.left):
+        still = standstill(case)
+        in_time &= still.plan.reproducible
+        best = bounded(case, max(best, still, key=_net), bound)
+    if not in_time:
+        # whichever is the best, with more time another might have been
+        best.plan.stop, best.plan.reproducible = Stop.TIME.value, False
+    return best
+
+
+def _net(found: Consolidation) -> float:
+    return found.worth - found.cost
+
+
+def _is_enough(found: Consolidation, case: Case) -> bool:
+    return found.gap is not None and found.gap <= case.limits.gap + CLOSE
+
+
+def _half(limits: Limits) -> Limits:
+    """Return limits with half of the time left."""
+    if limits.deadline == math.inf:
+        return limits
+    return replace(limits, deadline=limits.deadline - limits.left / 2)
 
 
 def _refuse(move_cost: float, max_moves: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -10,14 +11,19 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from placement import portfolio
 from placement.check import check
 from placement.compile import compile as compile_snapshot
+from placement.engine import COLD
 from placement.errors import SolverError
+from placement.exact import worker
+from placement.heuristics import PORTFOLIO
 from placement.honoured import refuse_unhonoured
 from placement.instance import Assignment, Instance
 from placement.naming import job_names
 from placement.plan import Plan, Provenance
 from placement.planning import plan_of
+from placement.run import Run
 from placement.snapshot import Job, Node, Running, RunningTask, Snapshot
 from placement.snapshot.read import digest, verified
 from placement.solver import Limits, Result, Stop
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
     from placement.exact.mig_moves import Moved
     from placement.exact.mig_settle import Mover
 
+
+OBJECTIVES = ("value", "tasks")
+"""Of what starts."""
 
 ROUNDING = 1e-12
 """Relative difference up to which a bound is what was reached: costs are floating-point numbers, added up twice."""
@@ -132,16 +141,66 @@ def answer(case: Case, found: Moved, bound: float | None) -> Consolidation:
         for mover, place in gone
     )
     after = _after(case.snapshot, moves)
-    plan = _plan(case, after, found)
-    unit = float(instance.value_unit)
-    worth = sum(phase.value for phase in plan.phases if phase.objective == "value")
-    cost = unit * sum(mover.cost for mover, _ in gone)
-    reached = worth - cost
-    most = None if bound is None or not instance.exact else max(bound * unit, reached)
+    then = compile_snapshot(refuse_unhonoured(after, case.without))
+    starts = _renumbered(found.assignment, instance, then)
+    if found.short:
+        starts = _filled(then, starts, case.limits)
+    plan = _plan(case, after, then, Result(starts, Stop.COMPLETE if found.in_time else Stop.TIME))
+    cost = float(instance.value_unit) * sum(mover.cost for mover, _ in gone)
+    return bounded(case, Consolidation(moves, after, plan, _worth(plan), cost, None, None), bound)
+
+
+def standstill(case: Case) -> Consolidation:
+    """Return the answer in which nothing moves, and what counts starts as `placement.solve` would have it.
+
+    Counts of instances know of hosts and domains no more than totals; the methods of `solve` look at each.
+
+    Raises
+    ------
+    SolverError
+        If every plan is refused by the check.
+    """
+    from placement.exact.mig_moves import counted
+    from placement.exact.mig_places import only
+
+    then = compile_snapshot(refuse_unhonoured(case.snapshot, case.without))
+    there = only(then, counted(then))
+    results = _solved(there, case) if there.job_classes else [Result(Assignment.empty(), Stop.COMPLETE)]
+    for place, result in enumerate(results):
+        try:
+            plan = _plan(case, case.snapshot, then, result)
+        except SolverError:
+            # the next best may pass
+            if place == len(results) - 1:
+                raise
+        else:
+            return Consolidation((), case.snapshot, plan, _worth(plan), 0.0, None, None)
+    raise AssertionError("a greedy rule always answers")
+
+
+def _solved(there: Instance, case: Case) -> list[Result]:
+    """Return what methods found, from best to worst; all say so if the clock stopped any of them."""
+    run = Run(there, OBJECTIVES, case.limits, case.seed, None, time.monotonic())
+    ready = case.limits.left >= COLD or worker.ready()
+    portfolio.together(run, worker.Exact("exact"), PORTFOLIO, all_rules=True, ready=ready)
+    ranked = [result for _, _, result in run.ranked()]
+    cut = run.cut or any(result.stop in (Stop.TIME, Stop.FAILED) for result in ranked)
+    return [replace(result, stop=Stop.TIME if cut else Stop.COMPLETE) for result in ranked]
+
+
+def _worth(plan: Plan) -> float:
+    return sum(phase.value for phase in plan.phases if phase.objective == "value")
+
+
+def bounded(case: Case, found: Consolidation, bound: float | None) -> Consolidation:
+    """Return an answer with a bound on worth less cost, which is given in the instance's unit of value."""
+    reached = found.worth - found.cost
+    exact = case.instance.exact
+    most = None if bound is None or not exact else max(bound * float(case.instance.value_unit), reached)
     if most is not None and most - reached <= ROUNDING * abs(reached):
         most = reached
     distance = None if most is None or (reached <= 0 < most) else (most - reached) / (abs(reached) or 1.0)
-    return Consolidation(moves, after, plan, worth, cost, most, distance)
+    return replace(found, bound=most, gap=distance)
 
 
 def _place(instance: Instance, place: tuple[int, int]) -> tuple[str, int, int]:
@@ -186,25 +245,20 @@ def _moved(task: RunningTask, target: tuple[str, int, int] | None) -> RunningTas
     return msgspec.structs.replace(task, node=node, gpus=(card,), mig_starts=(start,), zone=None, nics=())
 
 
-def _plan(case: Case, after: Snapshot, found: Moved) -> Plan:
+def _plan(case: Case, after: Snapshot, then: Instance, result: Result) -> Plan:
     """Return the checked plan of what starts."""
-    then = compile_snapshot(refuse_unhonoured(after, case.without))
     provenance = Provenance(
         version=VERSION,
         solver="consolidate",
         solver_version=version("highspy"),
         method="consolidate",
-        objectives=("value", "tasks"),
+        objectives=OBJECTIVES,
         seed=case.seed,
         gap=case.limits.gap,
         time_limit=case.time_limit,
         without=case.without,
     )
-    starts = _renumbered(found.assignment, case.instance, then)
-    if found.short:
-        starts = _filled(then, starts, case.limits)
-    result = Result(starts, Stop.COMPLETE if found.in_time else Stop.TIME)
-    plan = plan_of(then, result, {}, ("value", "tasks"), provenance, digest(after))
+    plan = plan_of(then, result, {}, OBJECTIVES, provenance, digest(after))
     violations = check(after, plan)
     if violations:
         raise SolverError(f"the answer was refused by the check ({violations[0]})")
@@ -221,9 +275,7 @@ def _filled(instance: Instance, starts: Assignment, limits: Limits) -> Assignmen
     from placement.heuristics.worth import by_worth
 
     there = only(instance, counted(instance))
-    return (
-        Greedy(FirstFit, by_worth).solve(there, objectives=("value", "tasks"), limits=limits, start=starts).assignment
-    )
+    return Greedy(FirstFit, by_worth).solve(there, objectives=OBJECTIVES, limits=limits, start=starts).assignment
 
 
 def _renumbered(assignment: Assignment, before: Instance, after: Instance) -> Assignment:

@@ -1,10 +1,11 @@
 r"""Which cards to partition: MIG mode on for some of those that may be switched, off for the others.
 
-With k of the cards in MIG mode there is an ordinary snapshot and an ordinary plan. Several k are tried, few cards at
-first far apart and then around the best. For a bound let :math:`M(k)` be one on what MIG tasks are worth when no more
-than k cards' worth of instances lie on switched cards, and :math:`W(k)` one on what all other tasks are worth when k
-cards less are there for them, whichever these are: both are caps on the cluster, which hold for every choice of k
-cards. *M* grows with k and *W* falls, so between two neighbouring k, k' that were tried
+With k of the cards in MIG mode there is an ordinary snapshot and an ordinary plan. Several k are tried, at first far
+apart and then around the best, each with two choices of cards: those of nodes with fewest, and those that MIG tasks
+would use if they could have all and others would not. For a bound let :math:`M(k)` be one on what MIG tasks are worth
+when no more than k cards' worth of instances lie on switched cards, and :math:`W(k)` one on what all other tasks are
+worth when k cards less are there for them, whichever these are: both are caps on the cluster, which hold for every
+choice of k cards. *M* grows with k and *W* falls, so between two neighbouring k, k' that were tried
 
 .. math:: \mathrm{value} \le M(k') + W(k),
 
@@ -15,14 +16,16 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from numbers import Integral
 
 import msgspec
 
-from placement import units
+from placement import arguments, units
 from placement.engine import solve
 from placement.errors import UsageError
 from placement.hardware.mig import fraction, geometry
@@ -100,8 +103,9 @@ def partition(
     UsageError
         If an argument is out of range, or no card may be switched.
     """
-    if tries < 2:
-        raise UsageError.one(f"{tries} numbers of cards", "try 2 at least", path="tries")
+    if not isinstance(tries, Integral) or isinstance(tries, bool) or tries < 2:
+        raise UsageError.one(f"is {tries!r:.40}", "give a whole number of at least 2", path="tries")
+    arguments.refuse_arguments(None, "exact", time_limit, gap, seed, ("exact",))
     snapshot = verified(snapshot)
     cards = _switchable(snapshot)
     if not cards:
@@ -131,9 +135,9 @@ class _Search:
         self.snapshot, self.cards, self.gap, self.seed = snapshot, cards, gap, seed
         self.without, self.tries = without, tries
         self.deadline = math.inf if time_limit is None else time.monotonic() + time_limit
-        self.plans: dict[int, tuple[Snapshot, Plan]] = {}
+        self.plans: dict[int, tuple[Snapshot, Plan, frozenset[Spot]]] = {}
         self.bounds: dict[int, tuple[float | None, float | None]] = {}
-        self._left = 3 * tries
+        self._left = 4 * tries
         waiting = [job for job in snapshot.jobs if job.running is None]
         self._mixed = any(
             _asks(job) and any(task.gpus and not task.mig_profile for _, task in _tasks(job.groups)) for job in waiting
@@ -145,7 +149,7 @@ class _Search:
             self._try(number)
         while len(self.plans) < self.tries and time.monotonic() < self.deadline:
             known = sorted(self.plans)
-            best = max(known, key=lambda number: (self._rank(number), -number))
+            best = max(known, key=self._order)
             place = known.index(best)
             beside = [
                 pair for pair in ((place - 1, place), (place, place + 1)) if pair[0] >= 0 and pair[1] < len(known)
@@ -156,20 +160,32 @@ class _Search:
             self._try((low + high) // 2)
 
     def _try(self, number: int) -> None:
-        after = with_modes(
-            self.snapshot, dict.fromkeys(self.cards[:number], True) | dict.fromkeys(self.cards[number:], False)
-        )
-        self.plans[number] = after, self._solved(after)
-        everything = dict.fromkeys(self.cards, True)
-        nothing = dict.fromkeys(self.cards, False)
+        """Try some sets of so many cards, and bound all of them."""
+        everything, nothing = dict.fromkeys(self.cards, True), dict.fromkeys(self.cards, False)
         fixed = [gpu for node, card, gpu in _cards(self.snapshot, every=True) if (node, card) not in everything]
         with_mig = sum(gpu.mig_enabled for gpu in fixed)
         instances = _capped(with_modes(_only(self.snapshot, mig=True), everything), with_mig + number)
         others = _capped(
             with_modes(_only(self.snapshot, mig=False), nothing), len(fixed) - with_mig + len(self.cards) - number
         )
-        first = self.plans[number][1].phases[0]
-        self.bounds[number] = self._bound(instances, first), self._bound(others, first)
+        apart = [self._solved(one) if _waits(one) else None for one in (instances, others)]
+        best: tuple[Snapshot, Plan, frozenset[Spot]] | None = None
+        for on in dict.fromkeys((frozenset(self.cards[:number]), self._wished_for(number, *apart))):
+            after = with_modes(self.snapshot, {spot: spot in on for spot in self.cards})
+            plan = self._solved(after)
+            if best is None or _rank(plan) > _rank(best[1]):
+                best = after, plan, on
+        assert best is not None
+        self.plans[number] = best
+        first = best[1].phases[0]
+        self.bounds[number] = self._bound(apart[0], first), self._bound(apart[1], first)
+
+    def _wished_for(self, number: int, instances: Plan | None, others: Plan | None) -> frozenset[Spot]:
+        """Return the cards that MIG tasks use most where they could have all, and other tasks not at all."""
+        mig, whole = _uses(instances), _uses(others)
+        place = {spot: i for i, spot in enumerate(self.cards)}
+        order = sorted(self.cards, key=lambda spot: (whole[spot] - mig[spot], place[spot]))
+        return frozenset(order[:number])
 
     def _solved(self, snapshot: Snapshot) -> Plan:
         limit = (
@@ -178,22 +194,20 @@ class _Search:
         self._left -= 1
         return solve(snapshot, gap=self.gap, time_limit=limit, seed=self.seed, without=self.without)
 
-    def _bound(self, snapshot: Snapshot, first: Phase) -> float | None:
-        """Return the bound on the first objective, 0 where nothing that waits counts in it."""
+    def _bound(self, apart: Plan | None, first: Phase) -> float | None:
+        """Return what a plan for one sort of jobs proves of the first objective, 0 where none of them counts in it."""
         if first.objective not in ADDED or self._mixed:
             return None
-        if not any(job.running is None for job in snapshot.jobs):
+        if apart is None or apart.phases[0].priority != first.priority:
             return 0.0
-        mine = self._solved(snapshot).phases[0]
-        return mine.bound if mine.priority == first.priority else 0.0
+        return apart.phases[0].bound
 
-    def _rank(self, number: int) -> list[float]:
-        return [phase.value if phase.sense == "max" else -phase.value for phase in self.plans[number][1].phases]
+    def _order(self, number: int) -> tuple[list[float], int]:
+        return _rank(self.plans[number][1]), -number
 
     def answer(self) -> Partition:
         """Return the best of what was tried."""
-        best = max(sorted(self.plans), key=lambda number: (self._rank(number), -number))
-        after, plan = self.plans[best]
+        after, plan, chosen = self.plans[max(sorted(self.plans), key=self._order)]
         was = {(node, card): gpu.mig_enabled for node, card, gpu in _cards(self.snapshot)}
         value = float(plan.phases[0].value)
         bound = self._overall()
@@ -201,8 +215,8 @@ class _Search:
             None if bound is None or (value == 0 and bound > 0) else max(0.0, bound - value) / (abs(value) or 1.0)
         )
         return Partition(
-            on=tuple(spot for spot in self.cards[:best] if not was[spot]),
-            off=tuple(spot for spot in self.cards[best:] if was[spot]),
+            on=tuple(spot for spot in self.cards if spot in chosen and not was[spot]),
+            off=tuple(spot for spot in self.cards if spot not in chosen and was[spot]),
             after=after,
             plan=plan,
             value=value,
@@ -218,6 +232,20 @@ class _Search:
         if any(more is None or less is None for more, less in pairs):
             return None
         return max((more or 0.0) + (less or 0.0) for more, less in pairs)
+
+
+def _rank(plan: Plan) -> list[float]:
+    return [phase.value if phase.sense == "max" else -phase.value for phase in plan.phases]
+
+
+def _uses(plan: Plan | None) -> Counter[Spot]:
+    """Return how many tasks of a plan are on each card."""
+    tasks = () if plan is None else zip(plan.tasks.node, plan.tasks.gpus, strict=True)
+    return Counter((node, card) for node, cards in tasks for card in cards)
+
+
+def _waits(snapshot: Snapshot) -> bool:
+    return any(job.running is None for job in snapshot.jobs)
 
 
 # --- snapshots ---------------------------------------------------------------------------------------------------
@@ -269,6 +297,8 @@ def with_modes(snapshot: Snapshot, modes: dict[Spot, bool]) -> Snapshot:
                 on = modes.get((name, card))
                 if on is not None and on != gpu.mig_enabled:
                     one = msgspec.structs.replace(one, mig_enabled=on, mig_layout=(), mig_static=False)
+                    if on:  # instances are not shared; with MIG off the card is as its entry says
+                        one = msgspec.structs.replace(one, sharing="shared", replicas=None, vgpu_policy="")
                 if gpus and msgspec.structs.replace(gpus[-1], count=1) == one:
                     gpus[-1] = msgspec.structs.replace(gpus[-1], count=gpus[-1].count + 1)
                 else:
@@ -298,16 +328,19 @@ def _capped(snapshot: Snapshot, cards: int) -> Snapshot:
         (_part(task, place) for job in snapshot.jobs if job.running is not None for task, place in _running(job)),
         Fraction(0),
     )
-    caps = [limit for limit in snapshot.limits if limit.level == "cluster" and limit.gpus is not None]
-    most = min([taken + cards, *(units.exact(limit.gpus) for limit in caps if limit.gpus is not None)])
-    others = tuple(msgspec.structs.replace(limit, gpus=None) if limit in caps else limit for limit in snapshot.limits)
-    kept = tuple(limit for limit in others if limit not in caps and limit != DomainLimit(level="cluster"))
-    return msgspec.structs.replace(snapshot, limits=(*kept, DomainLimit(level="cluster", gpus=str(_up(most)))))
+    most: units.Quantity = _up(taken + cards)
+    whole = next((limit for limit in snapshot.limits if limit.level == "cluster"), DomainLimit(level="cluster"))
+    if whole.gpus is not None and units.exact(whole.gpus) <= units.exact(most):
+        most = whole.gpus
+    # a domain has one entry, which says all its caps
+    others = tuple(limit for limit in snapshot.limits if limit.level != "cluster")
+    return msgspec.structs.replace(snapshot, limits=(*others, msgspec.structs.replace(whole, gpus=most)))
 
 
-def _up(amount: Fraction) -> Fraction:
-    """Return an amount rounded up to what decimals can say."""
-    return Fraction(-(-amount.numerator * 10**6 // amount.denominator), 10**6)
+def _up(amount: Fraction) -> str:
+    """Return an amount as a decimal number, rounded up to millionths: so that a bound stays one."""
+    whole, millionths = divmod(math.ceil(amount * 10**6), 10**6)
+    return f"{whole}.{millionths:06}"
 
 
 def _running(job: Job) -> Iterator[tuple[Task, RunningTask]]:

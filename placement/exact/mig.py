@@ -38,8 +38,9 @@ from placement.state import State
 
 NODES = 5000
 """Branch-and-bound nodes for a target where none were asked for."""
-HOSTED, HOSTED_IN_TIME, BY_HOST_SHARE = 200, 2000, 0.5
-"""Cards up to which hosts are told apart, without a clock and with one, and the share of the time left that it gets."""
+HOSTED, HOSTED_IN_TIME, BY_HOST_SHARE, BY_HOST_NODES = 200, 2000, 0.5, 500
+"""Cards up to which hosts are told apart, without a clock and with one, the share of the time left that it gets, and
+branch-and-bound nodes where none were asked for."""
 TIDY_GAP = 0.01
 """Relative gap up to which few cards are looked for."""
 
@@ -93,15 +94,17 @@ class MigCards:
         return result if self.bound is None else replace(result, bounds=(*result.bounds, self.bound))
 
     def _by_host(self) -> None:
-        """Look at what each host has, where less was placed than was counted and cards are few."""
+        """Look at what each host and domain has, where less was placed than was counted and cards are few."""
         ledger = self.ledger
         most = HOSTED if ledger.limits.deadline == math.inf else HOSTED_IN_TIME
-        one_goal = ledger.targets[0][0] == "value" and len(self.instance.priorities) == 1
+        goal = ledger.targets[0][0]
+        one_goal = goal == "tasks" or len(self.instance.priorities) == 1
         every = len(counted(self.instance)) == len(self.instance.job_classes)
         short = ledger.standing.ranks[0] < self.ranks[0] and not ledger.done(0)
         if not (short and one_goal and every and self.instance.nodes - self.instance.hosts <= most):
             return
-        moved = MovingCards(self.instance, (), None, ledger.share(BY_HOST_SHARE), ledger.seed, by_host=True).run()
+        limits = replace(ledger.share(BY_HOST_SHARE), nodes=ledger.limits.nodes or BY_HOST_NODES)
+        moved = MovingCards(self.instance, (), None, limits, ledger.seed, by_host=True, goal=goal).run()
         ledger.note(moved.in_time)
         if moved.bound is not None:
             ledger.prove(0, math.floor(moved.bound + 1e-6))

@@ -88,7 +88,9 @@ class MovingCards:
     limits : Limits
     seed : int
     by_host : bool
-        Whether to tell cards apart by their hosts and look at what these have; for few cards.
+        Whether to tell cards apart by their hosts and look at what these and their domains have; for few cards.
+    goal : {"value", "tasks"}
+        What counts: the worth of what starts, or how many tasks do. For tasks, costs of moving are in tasks.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class MovingCards:
         limits: Limits,
         seed: int,
         by_host: bool = False,
+        goal: str = "value",
     ) -> None:
         assert instance.slots is not None
         self.instance, self.movers, self.most_moves = instance, movers, most_moves
@@ -111,7 +114,9 @@ class MovingCards:
         self.fresh = only(instance, counted(instance), [mover.job for mover in movers])
         self.view = pooling(State(self.fresh), [], elsewhere=demand(self.fresh))
         self.leaves = self.view.leaves
-        self.most_worth = int(self.leaves[:, 3] @ self.leaves[:, 4])
+        self.goals = ("value", "tasks") if goal == "value" else ("tasks", "value")
+        self.worth: Ints = self.leaves[:, 4] if goal == "value" else np.ones_like(self.leaves[:, 4])
+        self.most_worth = int(self.leaves[:, 3] @ self.worth)
         self.kinds: list[mig.Kind] = []
         self.host_of_kind: list[int] = []
         self._kind_of: dict[tuple[Run, int], int] = {}
@@ -188,7 +193,7 @@ class MovingCards:
 
     def model(self) -> tuple[Any, float]:
         """Return the model, and by what worths and costs are multiplied in it."""
-        worth = self.leaves[:, 4].astype(np.float64)
+        worth = self.worth.astype(np.float64)
         scale = power_of_two([*worth.tolist(), *self._costs()])
         classes = [
             (len(nodes), [_scaled(option, scale) for option in options])
@@ -200,15 +205,33 @@ class MovingCards:
         return mig_moves.build(self.view, items, scaled, self.kinds, classes, most, caps, hosts), scale
 
     def _hosts(self) -> mig_moves.Hosts:
-        """Return what hosts have: for movers that are at home there, at least what these take."""
+        """Return what hosts and domains have: for movers that are at home there, at least what these take."""
         free, home = self._free_and_home()
-        left = np.maximum(free, home) - home
-        return mig_moves.Hosts(
-            of_class=[host for *_, host in self.cards],
-            of_kind=self.host_of_kind,
-            asked=[self.instance.shapes[shapes[0]].demand for _, shapes in self.items],
-            left={host: left[host].tolist() for *_, host in self.cards},
-        )
+        left = (np.maximum(free, home) - home).T.tolist()
+        of_class = [host for *_, host in self.cards]
+        asked = [self.instance.shapes[shapes[0]].demand for _, shapes in self.items]
+        found = [
+            mig_moves.Amount((host,), each, there[host])
+            for host in dict.fromkeys(of_class)
+            for each, there in zip(zip(*asked, strict=True), left, strict=False)
+        ]
+        return mig_moves.Hosts(of_class, self.host_of_kind, found + self._domains())
+
+    def _domains(self) -> list[mig_moves.Amount]:
+        """Return what is left of caps in which some cards count and others do not."""
+        state, shape_of = State(self.fresh), [shapes[0] for _, shapes in self.items]
+        found = []
+        for row, limit in enumerate(state.limits.tolist()):
+            hosts = {host for (*_, host), (card, *_) in self.cards.items() if row in self._limits_of(card)}
+            if not hosts or len(hosts) == len({host for *_, host in self.cards}):
+                continue
+            home = sum(state.limit_use(one.shape, row) for one in self.movers if row in self._limits_of(one.node))
+            asked = [state.limit_use(shape, row) for shape in shape_of]
+            found.append(mig_moves.Amount(hosts, asked, max(0, limit - home)))
+        return found
+
+    def _limits_of(self, node: int) -> tuple[int, ...]:
+        return self.fresh.classes[int(self.fresh.node_class[node])].limits
 
     def _free_and_home(self) -> tuple[Ints, Ints]:
         """Return what hosts have free without movers, and what movers that are at home there take."""
@@ -255,7 +278,7 @@ class MovingCards:
             nodes=self.limits.nodes or NODES,
             seed=self.seed,
         )
-        worths = self.leaves[:, 4].tolist()
+        worths = self.worth.tolist()
         # whole cards count what they could hold as taken from their hosts
         told_apart = not (self.by_host and model.x_of) and resolvable(
             [*worths, max([*worths, *self._costs()], default=0)]
@@ -290,7 +313,7 @@ class MovingCards:
         wanted = np.bincount(self.leaves[:, 2], started, minlength=len(self.instance.shapes)).astype(np.int64)
         for item, (_, shapes) in enumerate(self.items):
             hand_out(layout, [(shape, int(wanted[shape])) for shape in shapes], settling.left.get(item, []))
-        started = startable(layout, targets_of(self.fresh, ("value", "tasks")), self.seed)
+        started = startable(layout, targets_of(self.fresh, self.goals), self.seed)
         prune(layout, started)
         settling.return_home()
         return settling.places, named(layout, started, self.seed)

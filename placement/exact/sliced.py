@@ -74,6 +74,34 @@ def _instances(
     with_mig: Instance, objectives: tuple[str, ...], limits: Limits, seed: int, start: Assignment, report: Report
 ) -> Result:
     """Solve for the MIG jobs."""
+    tied = [number for number, one in enumerate(with_mig.job_classes) if one.tied]
+    if not tied:
+        return _counted_out(with_mig, objectives, limits, seed, start, report)
+    # counts know no ties: of all jobs they say a bound, and those with ties run where a greedy rule started them
+    half = limits if limits.deadline == math.inf else replace(limits, deadline=_half(limits))
+    bounds = _counted_out(with_mig, objectives, half, seed, Assignment.empty(), silent).bounds
+    loose = only(with_mig, [number for number, one in enumerate(with_mig.job_classes) if not one.tied])
+    kept = _of(only(with_mig, tied), start)
+    ways = [start]
+    for stays in (kept, Assignment.empty()) if len(kept) else (kept,):
+        left = _beside(loose, with_mig, stays, sliced=True)[0]
+        found = _counted_out(left, objectives, limits, seed, _fitting(left, start), silent)
+        ways.append(_joined(found.assignment, stays))
+    best = _best(with_mig, objectives, ways, limits)
+    reached = scores(with_mig, best, objectives)
+    # a bound on a later target takes the values of the earlier ones that counts reach as given
+    first = next(
+        (number for number in range(1, len(bounds)) if not _proven(reached[:number], bounds[:number])), len(bounds)
+    )
+    bounds = bounds[:first]
+    stop = Stop.OPTIMAL if _proven(reached, bounds) else Stop.COMPLETE
+    return Result(best, stop if limits.left else Stop.TIME, bounds)
+
+
+def _counted_out(
+    with_mig: Instance, objectives: tuple[str, ...], limits: Limits, seed: int, start: Assignment, report: Report
+) -> Result:
+    """Solve for MIG jobs by counts of instances, which look at no ties."""
     targets = targets_of(with_mig, objectives)
     found = Result(start, Stop.COMPLETE)
     if targets:
@@ -181,6 +209,7 @@ def _beside(instance: Instance, whole: Instance, placed: Assignment, sliced: boo
     used = np.zeros((whole.nodes, 1), dtype=np.int64)
     used[whole.hosts_of(placed.node)] = 1
     columns = [getattr(before, name) - getattr(after, name) for name in ("free", "units", "memory", "slack")]
+    columns += [(before.slots - after.slots)[:, None]] if whole.slots is not None else []
     taken = np.hstack([*(column.reshape(whole.nodes, -1) for column in columns), used])[:nodes]
     same = not taken[:, :-1].any() and bool((limits == before.limits).all())
     keys = [(number, b"") for number in instance.node_class[:nodes].tolist()]
@@ -220,6 +249,7 @@ def _with_left(one: NodeClass, nodes: Ints, state: State, node: int, used: bool)
         cards=tuple((kind, units, memory) for (kind, _, _), units, memory in left),
         zones=zones,
         in_use=one.in_use or used,
+        slots=int(state.slots[node]) if one.slots >= 0 else -1,
     )
 
 
@@ -237,7 +267,9 @@ def _fitting(instance: Instance, assignment: Assignment) -> Assignment:
     mine = _of(instance, assignment)
     state = State(instance)
     state.apply(mine)
-    columns = (state.free, state.units, state.memory, state.slack, state.limits)
+    columns = [state.free, state.units, state.memory, state.slack, state.limits]
+    if instance.slots is not None:
+        columns.append(state.slots[mine.node[mine.node >= instance.hosts]])  # -1 where an instance has no place
     return mine if all(bool((column >= 0).all()) for column in columns) else Assignment.empty()
 
 

@@ -23,12 +23,15 @@ class Occupant:
         First slot of its MIG instance.
     workload : str
         Name of the measured workload that it is, as its job has it; empty for none.
+    shared : float, optional
+        Factor on its run time on a shared card, where its job states one.
     """
 
     job: str
     task: Task
     start: int | None
     workload: str = ""
+    shared: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Card:
     node: str
     device: int
     gpu: Gpu
+    host: Node
     occupants: list[Occupant] = field(default_factory=list)
 
 
@@ -70,14 +74,15 @@ class Cards:
         for number, device in enumerate(gpus):
             start = starts[number] if number < len(starts) else None
             if (node, device) not in self.used:
-                self.used[node, device] = Card(node, device, self._gpu(node, device))
-            self.used[node, device].occupants.append(Occupant(job, task, start, self._workload(job)))
+                self.used[node, device] = Card(node, device, *self._gpu(node, device))
+            self.used[node, device].occupants.append(Occupant(job, task, start, *self._said(job)))
 
-    def _workload(self, job: str) -> str:
+    def _said(self, job: str) -> tuple[str, float | None]:
+        """Return what a job says of its run time beside others."""
         entry = self._jobs.find(job)
         assert entry is not None, job
         duration = self.snapshot.jobs[entry].duration
-        return "" if duration is None else duration.workload
+        return ("", None) if duration is None else (duration.workload, duration.shared)
 
     def _task(self, job: str, path: str) -> Task:
         entry = self._jobs.find(job)
@@ -86,12 +91,13 @@ class Cards:
             self._tasks |= {(entry, name): task for name, task in _leaves(self.snapshot.jobs[entry].groups)}
         return self._tasks[entry, path]
 
-    def _gpu(self, node: str, device: int) -> Gpu:
+    def _gpu(self, node: str, device: int) -> tuple[Gpu, Node]:
         entry = self._names.find(node)
         assert entry is not None, node
-        for gpu in self.snapshot.nodes[entry].gpus:
+        host = self.snapshot.nodes[entry]
+        for gpu in host.gpus:
             if device < gpu.count:
-                return gpu
+                return gpu, host
             device -= gpu.count
         raise IndexError(f"{node} has no such card")
 

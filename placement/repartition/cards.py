@@ -48,7 +48,7 @@ class Card:
 def cards(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, list[Card]]]:
     """Yield the cards of every node with cards, by its name, in the order of the snapshot.
 
-    What runs is taken from `before` alone; jobs in `after` do not matter.
+    What runs is taken from `before` alone; what runs in `after` only says which instances are there then.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def cards(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, list[Card]]]
     """
     places, others = dict(_named(before)), dict(_named(after))
     _refuse_other_nodes(places, others)
-    held = _held(before)
+    held, then = _held(before), _held(after)
     read = _Reader()
     for name, place in places.items():
         node, other = before.nodes[place], after.nodes[others[name]]
@@ -73,7 +73,11 @@ def cards(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, list[Card]]]
             uses = held.get((name, index), ())
             holders = tuple(Holder(job, _instance(gpu, profile, start)) for job, profile, start in uses)
             present = _with_running(read.state(gpu), holders)
-            card = Card(index, gpu.model, geometry(gpu.model), read.alike(gpu), present, read.state(target), holders)
+            later = tuple(
+                Holder(job, _instance(target, profile, start)) for job, profile, start in then.get((name, index), ())
+            )
+            wanted = _with_running(read.state(target), later)
+            card = Card(index, gpu.model, geometry(gpu.model), read.alike(gpu), present, wanted, holders)
             found.append(card)
         if found:
             yield name, found
@@ -97,7 +101,9 @@ class _Reader:
     def alike(self, gpu: Gpu) -> Gpu:
         """Return an entry without what it says of MIG and how many cards it has."""
         if gpu not in self.kinds:
-            changed = msgspec.structs.replace(gpu, count=1, mig_enabled=False, mig_layout=(), mig_static=False)
+            changed = msgspec.structs.replace(
+                gpu, count=1, mig_enabled=False, mig_layout=(), mig_static=False, mig_switchable=False
+            )
             self.kinds[gpu] = changed
         return self.kinds[gpu]
 

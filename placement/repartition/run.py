@@ -33,9 +33,9 @@ def repartition(
     """Return how to get the MIG layouts of one snapshot from those of another.
 
     What is there now is ``mig_enabled`` and ``mig_layout`` of `before`, with the instances that its running tasks use;
-    what is wanted is ``mig_enabled`` and ``mig_layout`` of `after`. Jobs in `after` do not matter, nor does
-    ``mig_static``, which binds who places tasks, not who sets up cards. What a task uses is never touched: a card whose
-    target asks for that is left as it is, and is reported with the job.
+    what is wanted is ``mig_enabled`` and ``mig_layout`` of `after`, and what runs there. Nothing else of it matters,
+    nor does ``mig_static``, which binds who places tasks, not who sets up cards. What a task uses is never touched: a
+    card whose target asks for that is left as it is, and is reported with the job.
 
     Parameters
     ----------
