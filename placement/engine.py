@@ -173,8 +173,7 @@ def _reserve(
     usual = of_nodes + AFTERWARDS_EACH * tasks + NEAR_TASK * min(tasks, near * max(1, instance.widest))
     usual += TIMED_TASK * tasks if instance.timed else 0.0
     share = of_nodes / usual
-    instances = instance.slots is not None and all(shape.profile >= 0 for shape in instance.shapes)
-    relative = AS_COMPILING_INSTANCES if instances else AS_COMPILING
+    relative = AS_COMPILING_INSTANCES if instance.only_instances else AS_COMPILING
     usual = max(usual, relative * compiling * (BY_PLACE if near or instance.timed else 1.0))
     usual *= BY_FRAGMENTATION if "fragmentation" in objectives else 1.0
     first = min(usual * share, time_limit - passed)

@@ -357,6 +357,11 @@ class Instance:
         return self.host[nodes] if len(self.host) else nodes
 
     @property
+    def only_instances(self) -> bool:
+        """Whether every task asks for a MIG instance."""
+        return self.slots is not None and all(shape.profile >= 0 for shape in self.shapes)
+
+    @property
     def zoned(self) -> bool:
         """Whether some pending task is bound to NUMA zones on some node."""
         return bool(self.zone_sets)

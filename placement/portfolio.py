@@ -76,7 +76,7 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
     soon = bool(run.limits.gap) and things > SMALL
     start: Assignment | None = None
     # a large answer takes long to make and to hand over, and the exact method is soon past it
-    at_once = things > LARGE or (soon and things > LARGE_INSTANCES and _only_instances(run))
+    at_once = things > LARGE or (soon and things > LARGE_INSTANCES and run.instance.only_instances)
     if not at_once:
         start = _first(run, others, once=soon)
         if run.good_enough():
@@ -95,11 +95,6 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
 def _things(run: Run) -> int:
     """Return the nodes and wanted tasks, by which everything takes its time."""
     return run.instance.nodes + int(demand(run.instance).sum())
-
-
-def _only_instances(run: Run) -> bool:
-    """Return whether every wanted task asks for a MIG instance."""
-    return run.instance.slots is not None and all(shape.profile >= 0 for shape in run.instance.shapes)
 
 
 def _first(run: Run, others: list[Solver], once: bool) -> Assignment:
@@ -145,7 +140,7 @@ def _beside(run: Run, exact: Solver, start: Assignment | None, rules: Sequence[S
 
 
 def _exactly(run: Run, exact: Solver, start: Assignment | None) -> Result | None:
-    each = LEAST_EACH_INSTANCE if _only_instances(run) else LEAST_EACH
+    each = LEAST_EACH_INSTANCE if run.instance.only_instances else LEAST_EACH
     if run.limits.left < max(LEAST_FOR_EXACT, each * _things(run)):
         _not_tried(run, exact, "too little time was left")
         return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -50,6 +51,12 @@ class Limits:
     def left(self) -> float:
         """Seconds until the deadline, at least 0."""
         return max(0.0, self.deadline - time.monotonic())
+
+    def share(self, part: float) -> Limits:
+        """Return limits that end when a part of the time left is over."""
+        if self.deadline == math.inf:
+            return self
+        return replace(self, deadline=time.monotonic() + part * self.left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,13 @@ def test_the_cards_that_instances_fit_on() -> None:
     assert (found.value, found.bound, found.on) == (3000.0, 3000.0, (("n", 0), ("n", 1)))
 
 
+def test_jobs_that_name_jobs_of_the_other_sort() -> None:
+    """Bounds are on one sort of jobs alone, in which the other is not there to be named."""
+    snapshot = two_nodes(job("w", Task(gpus=1)), job("s", SMALL, after=("w",)))
+    found = pl.partition(snapshot, without=("jobs.after",))
+    assert found.value == found.bound == pytest.approx(1000 + 1000 / 7)
+
+
 @pytest.mark.parametrize(
     ("snapshot", "arguments", "words"),
     [

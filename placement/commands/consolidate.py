@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from placement.commands.files import STANDARD, Output, read_snapshot, refuse_name, same_file
+from placement.commands.files import STANDARD, Output, read_snapshot, refuse_one_place
 from placement.commands.options import (
     Format,
     GapOption,
@@ -19,7 +19,6 @@ from placement.commands.options import (
 )
 from placement.decisions.consolidate import MOVE_COST, Consolidation, Move
 from placement.decisions.consolidate import consolidate as find
-from placement.errors import UsageError
 from placement.planning import dump_plan
 from placement.report.terminal import console, counted, number, percent, plain, table
 from placement.snapshot.read import dumps
@@ -56,7 +55,7 @@ def consolidate(
     Running jobs may move that are preemptible and have MIG tasks alone. All instances that move are destroyed before
     any is created.
     """
-    refuse_one_place(snapshot, output, after, format)
+    refuse_one_place(snapshot, output, after, format is not None)
     target = Output.to(output, [snapshot]) if output is not None else None
     then = Output.to(after, [snapshot]) if after is not None else None
     printed = Output.to(STANDARD)
@@ -78,20 +77,6 @@ def consolidate(
         printed.write(msgspec.json.encode(answer) + b"\n")
     elif STANDARD not in (output, after):
         _print(found)
-
-
-def refuse_one_place(snapshot: str, output: str | None, after: str | None, format: Format | None) -> None:  # noqa: A002
-    """Raise if two of what is asked for would go to one place."""
-    if after is not None and after != STANDARD:
-        refuse_name(after, "--after", [snapshot])
-        if output is not None and output != STANDARD and same_file(after, output):
-            raise UsageError.one(f"{after} gets the plan already", "name another file", path="--after")
-    if STANDARD in (output, after):
-        which, what = ("-o -", "the plan") if output == STANDARD else ("--after -", "the snapshot")
-        if output == after:
-            raise UsageError.one(f"{which} writes {what} there already", "name a file for one of them", path="--after")
-        if format is not None:
-            raise UsageError.one(f"{which} writes {what} there already", "leave one of the two out", path="--format")
 
 
 def _print(found: Consolidation) -> None:

@@ -156,3 +156,17 @@ def _default_mode() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def refuse_one_place(snapshot: str, output: str | None, after: str | None, printed: bool) -> None:
+    """Raise if of a plan, the snapshot it is for, and what is printed two would go to one place."""
+    if after is not None and after != STANDARD:
+        refuse_name(after, "--after", [snapshot])
+        if output is not None and output != STANDARD and same_file(after, output):
+            raise UsageError.one(f"{after} gets the plan already", "name another file", path="--after")
+    if STANDARD in (output, after):
+        which, what = ("-o -", "the plan") if output == STANDARD else ("--after -", "the snapshot")
+        if output == after:
+            raise UsageError.one(f"{which} writes {what} there already", "name a file for one of them", path="--after")
+        if printed:
+            raise UsageError.one(f"{which} writes {what} there already", "leave one of the two out", path="--format")

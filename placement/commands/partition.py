@@ -7,8 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from placement.commands.consolidate import refuse_one_place
-from placement.commands.files import STANDARD, Output, read_snapshot
+from placement.commands.files import STANDARD, Output, read_snapshot, refuse_one_place
 from placement.commands.options import (
     Format,
     GapOption,
@@ -51,7 +50,7 @@ def partition(
     """
     target = Output.to(output, [snapshot]) if output is not None else None
     then = Output.to(after, [snapshot]) if after is not None else None
-    refuse_one_place(snapshot, output, after, format)
+    refuse_one_place(snapshot, output, after, format is not None)
     printed = Output.to(STANDARD)
     found = find(read_snapshot(snapshot), tries=tries, time_limit=time_limit, gap=gap, seed=seed, without=without or ())
     if then is not None:

@@ -180,4 +180,4 @@ def _board(gpu: Gpu, names: set[str]) -> Board | None:
             sorted((one.name, start) for one, start in _resolved(there, [(i.profile, i.start) for i in gpu.mig_layout]))
         )
     mine = [profile for profile in map(there.profile, names) if profile is not None]
-    return Board(there, existing, any(not profile.name.endswith("gb") for profile in mine))
+    return Board(there, existing, not all(profile.plain for profile in mine))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
@@ -140,7 +139,7 @@ def _best(case: Case, max_moves: int | None) -> Consolidation:
             continue
         if _is_enough(best, case) or not case.limits.left:
             break
-        moved = found(most, by_host, _half(case.limits))
+        moved = found(most, by_host, case.limits.share(0.5))
         if most == max_moves and moved.bound is not None:
             bound = moved.bound if bound is None else min(bound, moved.bound)
         in_time &= moved.in_time
@@ -161,13 +160,6 @@ def _net(found: Consolidation) -> float:
 
 def _is_enough(found: Consolidation, case: Case) -> bool:
     return found.gap is not None and found.gap <= case.limits.gap + CLOSE
-
-
-def _half(limits: Limits) -> Limits:
-    """Return limits with half of the time left."""
-    if limits.deadline == math.inf:
-        return limits
-    return replace(limits, deadline=limits.deadline - limits.left / 2)
 
 
 def _refuse(move_cost: float, max_moves: int | None) -> None:

@@ -29,8 +29,10 @@ from placement import arguments, units
 from placement.engine import solve
 from placement.errors import UsageError
 from placement.hardware.mig import fraction, geometry
+from placement.honoured import refuse_unhonoured
 from placement.plan import Phase, Plan
-from placement.snapshot import DomainLimit, Gpu, Job, Node, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot import DomainLimit, Gpu, Job, Node, RunningTask, Snapshot, Task
+from placement.snapshot.leaves import leaf_tasks
 from placement.snapshot.read import verified
 
 TRIES = 7
@@ -134,13 +136,16 @@ class _Search:
     ) -> None:
         self.snapshot, self.cards, self.gap, self.seed = snapshot, cards, gap, seed
         self.without, self.tries = without, tries
+        # some of its jobs are a snapshot too: what names others is not honoured, so it is left out or refused here
+        self.used = refuse_unhonoured(snapshot, without)
         self.deadline = math.inf if time_limit is None else time.monotonic() + time_limit
         self.plans: dict[int, tuple[Snapshot, Plan, frozenset[Spot]]] = {}
         self.bounds: dict[int, tuple[float | None, float | None]] = {}
         self._left = 4 * tries
         waiting = [job for job in snapshot.jobs if job.running is None]
         self._mixed = any(
-            _asks(job) and any(task.gpus and not task.mig_profile for _, task in _tasks(job.groups)) for job in waiting
+            _asks(job) and any(task.gpus and not task.mig_profile for _, task in leaf_tasks(job.groups))
+            for job in waiting
         )
 
     def run(self) -> None:
@@ -164,15 +169,15 @@ class _Search:
         everything, nothing = dict.fromkeys(self.cards, True), dict.fromkeys(self.cards, False)
         fixed = [gpu for node, card, gpu in _cards(self.snapshot, every=True) if (node, card) not in everything]
         with_mig = sum(gpu.mig_enabled for gpu in fixed)
-        instances = _capped(with_modes(_only(self.snapshot, mig=True), everything), with_mig + number)
+        instances = _capped(with_modes(_only(self.used, mig=True), everything), with_mig + number)
         others = _capped(
-            with_modes(_only(self.snapshot, mig=False), nothing), len(fixed) - with_mig + len(self.cards) - number
+            with_modes(_only(self.used, mig=False), nothing), len(fixed) - with_mig + len(self.cards) - number
         )
-        apart = [self._solved(one) if _waits(one) else None for one in (instances, others)]
+        apart = [self._solved(one, ()) if _waits(one) else None for one in (instances, others)]
         best: tuple[Snapshot, Plan, frozenset[Spot]] | None = None
         for on in dict.fromkeys((frozenset(self.cards[:number]), self._wished_for(number, *apart))):
             after = with_modes(self.snapshot, {spot: spot in on for spot in self.cards})
-            plan = self._solved(after)
+            plan = self._solved(after, self.without)
             if best is None or _rank(plan) > _rank(best[1]):
                 best = after, plan, on
         assert best is not None
@@ -187,12 +192,12 @@ class _Search:
         order = sorted(self.cards, key=lambda spot: (whole[spot] - mig[spot], place[spot]))
         return frozenset(order[:number])
 
-    def _solved(self, snapshot: Snapshot) -> Plan:
+    def _solved(self, snapshot: Snapshot, without: Sequence[str]) -> Plan:
         limit = (
             None if self.deadline == math.inf else max(0.05, (self.deadline - time.monotonic()) / max(1, self._left))
         )
         self._left -= 1
-        return solve(snapshot, gap=self.gap, time_limit=limit, seed=self.seed, without=self.without)
+        return solve(snapshot, gap=self.gap, time_limit=limit, seed=self.seed, without=without)
 
     def _bound(self, apart: Plan | None, first: Phase) -> float | None:
         """Return what a plan for one sort of jobs proves of the first objective, 0 where none of them counts in it."""
@@ -314,12 +319,8 @@ def _only(snapshot: Snapshot, mig: bool) -> Snapshot:
 
 
 def _asks(job: Job) -> bool:
-    def any_of(groups: tuple[TaskGroup, ...]) -> bool:
-        return any(
-            (group.task is not None and bool(group.task.mig_profile)) or any_of(group.groups) for group in groups
-        )
-
-    return any_of(job.groups)
+    """Return whether some task of a job asks for a MIG instance."""
+    return any(task.mig_profile for _, task in leaf_tasks(job.groups))
 
 
 def _capped(snapshot: Snapshot, cards: int) -> Snapshot:
@@ -344,7 +345,7 @@ def _up(amount: Fraction) -> str:
 
 
 def _running(job: Job) -> Iterator[tuple[Task, RunningTask]]:
-    tasks = dict(_tasks(job.groups))
+    tasks = dict(leaf_tasks(job.groups))
     for place in job.running.tasks if job.running is not None else ():
         yield tasks[place.group], place
 
@@ -354,10 +355,3 @@ def _part(task: Task, place: RunningTask) -> Fraction:
     if task.mig_profile:
         return fraction(task.mig_profile) or Fraction(0)
     return len(place.gpus) * (Fraction(1) if task.gpu_share is None else units.exact(task.gpu_share))
-
-
-def _tasks(groups: tuple[TaskGroup, ...], above: str = "") -> Iterator[tuple[str, Task]]:
-    for group in groups:
-        if group.task is not None:
-            yield f"{above}{group.name}", group.task
-        yield from _tasks(group.groups, f"{above}{group.name}/")

@@ -138,9 +138,7 @@ class Ledger:
 
     def share(self, share: float) -> Limits:
         """Return limits that end when a share of the time left is over."""
-        if self.limits.deadline == math.inf:
-            return self.limits
-        return replace(self.limits, deadline=time.monotonic() + share * self.limits.left)
+        return self.limits.share(share)
 
     def propose(self, layout: Layout, also_equal: bool = False) -> None:
         """Take a layout as standing if it is legal and better, or where that is asked for as good."""

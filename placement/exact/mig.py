@@ -27,9 +27,9 @@ from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
 from placement.exact.master import resolvable
 from placement.exact.mig_moves import MovingCards, counted
-from placement.exact.mig_places import hand_out, items_of, spots_of
+from placement.exact.mig_places import binding, hand_out, items_of, kind_of, spots_of
 from placement.exact.timing import Timing
-from placement.mig.runs import Run, contents, runs_of
+from placement.mig.runs import Run, runs_of
 from placement.models import mig
 from placement.models.pooled_linear import Target, power_of_two
 from placement.models.pools import pooling
@@ -128,14 +128,9 @@ class MigCards:
                 cards = one.nodes.tolist()
                 for there in known[key]:
                     there += cards
-        kinds = []
-        for (run, fresh), nodes in of_run.items():
-            admits = np.frombuffer(run.admits, dtype=np.bool_)
-            items: dict[int, tuple[int, ...]] = defaultdict(tuple)
-            for item in np.flatnonzero(admits).tolist():
-                items[self.item_of[item][0]] += (item,)
-            listed = contents(instance.slots, run.state) if run.state >= 0 else []
-            kinds.append(mig.Kind(run, len(nodes), dict(items), tuple(listed), fresh))
+        kinds = [
+            kind_of(instance.slots, self.item_of, run, len(nodes), fresh) for (run, fresh), nodes in of_run.items()
+        ]
         return kinds, list(of_run.values())
 
     def _phase(self, focus: int) -> None:
@@ -203,18 +198,15 @@ class MigCards:
         admitted = np.flatnonzero(self.admitted.any(axis=0))
         nodes = np.flatnonzero(np.isin(instance.node_class, admitted))
         there = [sum(column) for column in state.free[np.unique(instance.hosts_of(nodes))].T.tolist()]
-        asked = [[shape.demand[r] for shape in instance.shapes] for r in range(len(instance.resources))]
+        uses = [[shape.demand[r] for shape in instance.shapes] for r in range(len(instance.resources))]
         inside = [set(instance.classes[number].limits) for number in admitted.tolist()]
         for row in sorted(set.intersection(*inside)) if inside else ():
-            asked.append([state.limit_use(shape, row) for shape in range(len(instance.shapes))])
+            uses.append([state.limit_use(shape, row) for shape in range(len(instance.shapes))])
             there.append(int(state.limits[row]))
-        shapes, wanted = self.view.leaves[:, 2].tolist(), self.view.leaves[:, 3].tolist()
-        found = []
-        for of_shape, amount in zip(asked, there, strict=True):
-            taken = [of_shape[shape] if shape in self.item_of_shape else 0 for shape in shapes]
-            if sum(each * times for each, times in zip(taken, wanted, strict=True)) > amount:
-                found.append((taken, amount))
-        return found
+        # what other tasks of these jobs take may come from elsewhere
+        mine = [shape in self.item_of_shape for shape in range(len(instance.shapes))]
+        uses = [[each * counts for each, counts in zip(use, mine, strict=True)] for use in uses]
+        return binding(self.view.leaves, uses, there)
 
     def _solved(
         self,

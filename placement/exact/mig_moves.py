@@ -16,12 +16,12 @@ from placement.exact import highs
 from placement.exact.arrays import program
 from placement.exact.gangs import named, startable
 from placement.exact.master import resolvable
-from placement.exact.mig_places import Spot, hand_out, items_of, only, spots_of
+from placement.exact.mig_places import Spot, binding, hand_out, items_of, kind_of, only, spots_of
 from placement.exact.mig_settle import Mover, Settling
 from placement.exact.standing import prune
 from placement.exact.targets import targets_of
 from placement.instance import Assignment, Instance, Ints
-from placement.mig.runs import Run, contents, runs_of
+from placement.mig.runs import Run, runs_of
 from placement.models import mig, mig_moves
 from placement.models.pooled_linear import power_of_two
 from placement.models.pools import pooling
@@ -182,11 +182,7 @@ class MovingCards:
         number = self._kind_of.setdefault((run, host), len(self.kinds))
         if number == len(self.kinds):
             self.host_of_kind.append(host)
-            items: dict[int, tuple[int, ...]] = defaultdict(tuple)
-            for item in np.flatnonzero(np.frombuffer(run.admits, dtype=np.bool_)).tolist():
-                items[self.items[item][0]] += (item,)
-            listed = contents(self.slots, run.state) if run.state >= 0 else []
-            self.kinds.append(mig.Kind(run, 0, dict(items), tuple(listed)))
+            self.kinds.append(kind_of(self.slots, self.items, run, 0))
         return number
 
     # --- solving ---------------------------------------------------------------------------------------------
@@ -258,12 +254,7 @@ class MovingCards:
         for row in rows:
             uses.append([state.limit_use(shape, row) for shape in range(len(instance.shapes))])
             there.append(max(0, int(state.limits[row]) - sum(uses[-1][mover.shape] for mover in self.movers)))
-        found = []
-        for use, amount in zip(uses, there, strict=True):
-            taken = [use[shape] for shape in self.leaves[:, 2].tolist()]
-            if sum(each * times for each, times in zip(taken, self.leaves[:, 3].tolist(), strict=True)) > amount:
-                found.append((taken, int(amount)))
-        return found
+        return binding(self.leaves, uses, there)
 
     def _costs(self) -> list[float]:
         return [option.cost for options in self.options for option in options]

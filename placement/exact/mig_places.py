@@ -11,7 +11,7 @@ import numpy as np
 from placement.evaluate import demand
 from placement.exact.layout import Layout, limit_use
 from placement.instance import NO_INTS, Bools, Instance, Ints, JobClass
-from placement.mig.runs import arranged, dealt
+from placement.mig.runs import Run, arranged, contents, dealt
 from placement.mig.slots import Slots
 from placement.models import mig
 from placement.state import State
@@ -64,18 +64,47 @@ def items_of(instance: Instance) -> tuple[Items, Bools]:
     return items, admitted
 
 
+def kind_of(slots: Slots, items: Items, run: Run, count: int, fresh: bool = False) -> mig.Kind:
+    """Return a kind of run for the model: the items that it admits by profile, and what a whole card can hold."""
+    of_profile: dict[int, tuple[int, ...]] = defaultdict(tuple)
+    for item in np.flatnonzero(np.frombuffer(run.admits, dtype=np.bool_)).tolist():
+        of_profile[items[item][0]] += (item,)
+    listed = contents(slots, run.state) if run.state >= 0 else []
+    return mig.Kind(run, count, dict(of_profile), tuple(listed), fresh)
+
+
+def binding(leaves: Ints, uses: Sequence[Sequence[int]], there: Sequence[int]) -> list[tuple[list[int], int]]:
+    """Return what a task of each leaf takes of amounts that all wanted tasks could use up, and the amounts.
+
+    Parameters
+    ----------
+    leaves : int array (T, 5)
+        See `placement.models.pools.leaf_table`.
+    uses : sequence of sequence of int
+        What a task of each shape takes of each amount.
+    there : sequence of int
+        The amounts.
+    """
+    found = []
+    for use, amount in zip(uses, there, strict=True):
+        taken = [use[shape] for shape in leaves[:, 2].tolist()]
+        if sum(each * times for each, times in zip(taken, leaves[:, 3].tolist(), strict=True)) > amount:
+            found.append((taken, int(amount)))
+    return found
+
+
 def spots_of(
     slots: Slots, items: Items, kinds: Sequence[mig.Kind], nodes: Sequence[Sequence[int]], found: mig.Counts
 ) -> dict[int, list[Spot]]:
     """Return the places of all instances that were counted, by item; `nodes` are the cards of each kind's runs."""
     spots: dict[int, list[Spot]] = defaultdict(list)
-    for kind, cards, places, contents in zip(kinds, nodes, found.places, found.cards, strict=True):
+    for kind, cards, places, whole in zip(kinds, nodes, found.places, found.cards, strict=True):
         intervals = [(place.start, place.size, item) for (item, place), times in places.items() for _ in range(times)]
         for node, held in zip(cards, dealt(intervals, len(cards)) if intervals else [], strict=False):
             for start, item in held:
                 spots[item].append((node, start))
         position = 0
-        for content, times in contents.items():
+        for content, times in whole.items():
             for node in cards[position : position + times]:
                 for item, start in _whole_card(slots, items, kind, content):
                     spots[item].append((node, start))

@@ -8,8 +8,6 @@ jobs in bounds, and run where a greedy rule started them.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -78,8 +76,7 @@ def _instances(
     if not tied:
         return _counted_out(with_mig, objectives, limits, seed, start, report)
     # counts know no ties: of all jobs they say a bound, and those with ties run where a greedy rule started them
-    half = limits if limits.deadline == math.inf else replace(limits, deadline=_half(limits))
-    bounds = _counted_out(with_mig, objectives, half, seed, Assignment.empty(), silent).bounds
+    bounds = _counted_out(with_mig, objectives, limits.share(0.5), seed, Assignment.empty(), silent).bounds
     loose = only(with_mig, [number for number, one in enumerate(with_mig.job_classes) if not one.tied])
     kept = _of(only(with_mig, tied), start)
     ways = [start]
@@ -124,7 +121,7 @@ def _together(
 ) -> Result:
     """Solve for the other jobs what is left beside the MIG tasks, and return both together."""
     beside, same = _beside(others, instance, found.assignment, sliced=False)
-    half = limits if same or limits.deadline == math.inf else replace(limits, deadline=_half(limits))
+    half = limits if same else limits.share(0.5)
     rest = solve(beside, objectives=objectives, limits=half, seed=seed, start=_fitting(beside, first))
     ways = [_joined(found.assignment, rest.assignment)]
     parts = [found, rest]
@@ -157,10 +154,6 @@ _STOPS = (Stop.FAILED, Stop.TIME, Stop.WORK, Stop.COMPLETE, Stop.GAP, Stop.OPTIM
 def _counted(objectives: Sequence[str]) -> bool:
     """Return whether all objectives are such as add up over both sorts of jobs."""
     return all(objective in COUNTED for objective in objectives)
-
-
-def _half(limits: Limits) -> float:
-    return time.monotonic() + limits.left / 2
 
 
 def _best(instance: Instance, objectives: tuple[str, ...], ways: Sequence[Assignment], limits: Limits) -> Assignment:

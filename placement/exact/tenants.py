@@ -12,7 +12,6 @@ proof.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
@@ -105,7 +104,7 @@ class _Run:
     def _greedy(self, start: Assignment | None) -> None:
         """Start from the best of some greedy answers: tenant by tenant they come to lie in fewer domains."""
         self._take(start)
-        limits = self._part(FOR_GREEDY)
+        limits = self.limits.share(FOR_GREEDY)
         for rule in (FirstFit, Fgd):
             for order in (by_worth, by_tenant):
                 if limits.left:
@@ -116,7 +115,7 @@ class _Run:
         """Try to prove the best of a small instance, task by task."""
         if self.instance.slots is not None or not is_small(self.instance, MOST_TIMED):
             return False
-        limits = replace(self._part(FOR_BOUND), nodes=self.limits.nodes or TIMED_NODES)
+        limits = replace(self.limits.share(FOR_BOUND), nodes=self.limits.nodes or TIMED_NODES)
         found = solve_reference(self.instance, self.objectives, limits, self.seed, self.best)
         if found is None:
             return False
@@ -175,14 +174,14 @@ class _Run:
         begin = within(settled, self.best)
         if len(begin) < len(self.best) or not len(begin):
             greedy = Greedy(FirstFit, by_worth)
-            limits = self._part(FOR_ROUND / 2)
+            limits = self.limits.share(FOR_ROUND / 2)
             begin = greedy.solve(settled, objectives=self.objectives, limits=limits, start=begin).assignment
         found = self._solved(settled, 1 / rounds if rounds else FOR_ROUND, begin, silent)
         self._take(found.assignment)
         return _proven(scores(settled, found.assignment, self.objectives), found.bounds)
 
     def _solved(self, instance: Instance, part: float, start: Assignment, report: Report) -> Result:
-        limits = self._part(part)
+        limits = self.limits.share(part)
         found = self.solve(
             instance, objectives=self.objectives, limits=limits, seed=self.seed, start=start, report=report
         )
@@ -193,11 +192,6 @@ class _Run:
         for name, amount in found.seconds.items():
             self.seconds[name] = self.seconds.get(name, 0.0) + amount
         self.stops.append(found.stop)
-
-    def _part(self, part: float) -> Limits:
-        if self.limits.deadline == math.inf:
-            return self.limits
-        return replace(self.limits, deadline=time.monotonic() + part * self.limits.left)
 
     def _take(self, assignment: Assignment | None) -> None:
         """Take an assignment that keeps the rule as the best so far if it is better."""

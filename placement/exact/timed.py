@@ -63,9 +63,7 @@ def solve_timed(
     best = Assignment.empty() if start is None else start
     result = Result(best, Stop.COMPLETE)
     if leading:
-        share = limits
-        if np.isfinite(limits.deadline):
-            share = replace(limits, deadline=time.monotonic() + SHARE * limits.left)
+        share = limits.share(SHARE)
         result = solve(untimed(instance), objectives=leading, limits=share, seed=seed, start=start, report=report)
     began = time.perf_counter()
     search = _Search(instance, objectives, limits, seed, report)

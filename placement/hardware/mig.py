@@ -68,6 +68,23 @@ class Profile:
     confidence: Confidence
     sources: tuple[str, ...]
 
+    @property
+    def plain(self) -> bool:
+        """Whether it has neither more nor fewer media engines than its size brings, and no graphics."""
+        return self.name.endswith("gb")
+
+    def alone(self, taken: int, starts: Sequence[int] | None = None) -> int:
+        """Return how many instances of it fit beside taken slots, as bits, if there are no others.
+
+        They start at any slots, or at some; of instances of one size those that start first leave most room.
+        """
+        number = 0
+        for start in self.starts if starts is None else starts:
+            mine = self.bits(start)
+            if not taken & mine:
+                taken, number = taken | mine, number + 1
+        return number
+
     def bits(self, start: int) -> int:
         """Return the slots of an instance that starts at one of them, as bits."""
         return ((1 << self.size) - 1) << start

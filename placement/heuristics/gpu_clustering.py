@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from placement import units
 from placement.heuristics.rule import MOST, Rule
 from placement.instance import Instance, Ints
-from placement.snapshot import Task, TaskGroup
+from placement.snapshot.leaves import leaf_tasks
 
 _LAST_BIT = 62
 
@@ -57,7 +56,7 @@ class GpuClustering(Rule):
         marks = np.zeros(instance.nodes, dtype=np.int64)
         index = {instance.node_name(node): node for node in range(instance.nodes)}
         for job in running:
-            tasks = dict(_tasks(job.groups))
+            tasks = dict(leaf_tasks(job.groups))
             for place in job.running.tasks if job.running else ():
                 task = tasks[place.group]
                 share = task.gpu_share is not None and units.exact(task.gpu_share) < 1
@@ -69,10 +68,3 @@ def _class_bit(gpus: int, share: bool) -> int:
     if not gpus:
         return 0
     return 1 if share else 1 << min(gpus, _LAST_BIT)
-
-
-def _tasks(groups: Iterable[TaskGroup], above: str = "") -> Iterable[tuple[str, Task]]:
-    for group in groups:
-        if group.task is not None:
-            yield f"{above}{group.name}", group.task
-        yield from _tasks(group.groups, f"{above}{group.name}/")

@@ -57,5 +57,5 @@ def balanced(geometry: Geometry) -> Layout:
 
 def _most_often(geometry: Geometry, compute: int) -> Profile | None:
     """Return the plain profile of so many compute slices that takes the fewest slots, so that most of it fit."""
-    plain = [one for one in geometry.profiles if one.compute == compute and one.name.endswith("gb")]
+    plain = [one for one in geometry.profiles if one.compute == compute and one.plain]
     return min(plain, key=lambda one: one.size, default=None)

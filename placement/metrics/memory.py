@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import msgspec
@@ -12,7 +12,8 @@ from placement.check.filters import CARD_ON_NODE_RULES, CARD_RULES, NODE_RULES
 from placement.hardware.sharing import most_clients
 from placement.metrics.occupants import Cards, Occupant
 from placement.plan import Plan
-from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
+from placement.snapshot import Gpu, Job, Node, Snapshot, Task
+from placement.snapshot.leaves import leaf_tasks
 
 Waiting = tuple[Job, Task]
 
@@ -79,14 +80,7 @@ def _waiting(snapshot: Snapshot, plan: Plan) -> list[Waiting]:
     found: dict[bytes, Waiting] = {}
     for job in snapshot.jobs:
         if job.running is None and (job.name in (names if job.count == 1 else copies)):
-            for task in _tasks(job.groups):
+            for _, task in leaf_tasks(job.groups):
                 if task.gpus and not task.mig_profile:
                     found.setdefault(msgspec.json.encode((task, job.requires)), (job, task))
     return list(found.values())
-
-
-def _tasks(groups: tuple[TaskGroup, ...]) -> Iterable[Task]:
-    for group in groups:
-        if group.task is not None:
-            yield group.task
-        yield from _tasks(group.groups)

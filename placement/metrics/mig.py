@@ -98,7 +98,7 @@ def _instances(there: Geometry, card: Card) -> Iterable[tuple[Profile, int, Frac
 
 def _room(there: Geometry, looks: Counter[_Look], used: int, wasted: Fraction) -> MigRoom:
     free = stranded = 0
-    plain = [profile for profile in there.profiles if profile.name.endswith("gb")]
+    plain = [profile for profile in there.profiles if profile.plain]
     capability: Counter[str] = Counter({profile.name: 0 for profile in plain})
     for look, times in looks.items():
         if not look.open:
@@ -108,11 +108,10 @@ def _room(there: Geometry, looks: Counter[_Look], used: int, wasted: Fraction) -
             capability.update({name: times * number for name, number in Counter(one.name for one in left).items()})
             free += times * sum(profile.size for profile in left)
             continue
-        counts, covered = _reach(plain, look.bits)
-        capability.update({name: times * number for name, number in counts.items()})
+        capability.update({profile.name: times * profile.alone(look.bits) for profile in plain})
         open_ = there.slots - look.bits.bit_count()
         free += times * open_
-        stranded += times * (open_ - covered.bit_count())
+        stranded += times * (open_ - _covered(plain, look.bits).bit_count())
     return MigRoom(
         model=there.model,
         cards=looks.total(),
@@ -124,17 +123,10 @@ def _room(there: Geometry, looks: Counter[_Look], used: int, wasted: Fraction) -
     )
 
 
-def _reach(plain: list[Profile], bits: int) -> tuple[dict[str, int], int]:
-    """Return how many instances of each profile could be created beside taken slots, and the slots they could cover."""
-    counts, covered = {}, 0
+def _covered(plain: list[Profile], bits: int) -> int:
+    """Return the slots, as bits, that some instance could cover beside taken ones."""
+    covered = 0
     for profile in plain:
-        number, taken = 0, bits
-        for start in profile.starts:
-            mine = profile.bits(start)
-            if not bits & mine:
-                covered |= mine
-            if not taken & mine:
-                taken |= mine
-                number += 1
-        counts[profile.name] = number
-    return counts, covered
+        for mine in map(profile.bits, profile.starts):
+            covered |= 0 if bits & mine else mine
+    return covered

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from placement.plan import Plan
-from placement.snapshot import Gpu, Node, Snapshot, Task, TaskGroup
+from placement.snapshot import Gpu, Node, Snapshot, Task
 from placement.snapshot.fields import Names
+from placement.snapshot.leaves import leaf_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Cards:
         entry = self._jobs.find(job)
         assert entry is not None, job
         if (entry, path) not in self._tasks:
-            self._tasks |= {(entry, name): task for name, task in _leaves(self.snapshot.jobs[entry].groups)}
+            self._tasks |= {(entry, name): task for name, task in leaf_tasks(self.snapshot.jobs[entry].groups)}
         return self._tasks[entry, path]
 
     def _gpu(self, node: str, device: int) -> tuple[Gpu, Node]:
@@ -115,10 +116,3 @@ class Cards:
         for entry, one in enumerate(self.snapshot.nodes):
             for number, gpu in enumerate(one.gpus):
                 yield one, gpu, one.count * gpu.count - taken[entry, number]
-
-
-def _leaves(groups: tuple[TaskGroup, ...], above: str = "") -> Iterator[tuple[str, Task]]:
-    for group in groups:
-        if group.task is not None:
-            yield f"{above}{group.name}", group.task
-        yield from _leaves(group.groups, f"{above}{group.name}/")

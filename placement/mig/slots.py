@@ -63,32 +63,17 @@ class Card:
     def plus(self, profile: Profile, start: int) -> Card | None:
         """Return the card with one more instance, or None where there is no room for it."""
         mine = profile.bits(start)
-        engines = self._engines(profile, 1)
+        engines = tuple(used + more for used, more in zip(self.engines, profile.engines, strict=False))
         if self.bits & mine or any(
             used > there for used, there in zip(engines, self.board.geometry.engines, strict=False)
         ):
             return None
         return Card(self.board, self.bits | mine, engines)
 
-    def less(self, profile: Profile, start: int) -> Card | None:
-        """Return the card with one instance less, or None where it cannot have it."""
-        mine = profile.bits(start)
-        engines = self._engines(profile, -1)
-        if self.bits & mine != mine or any(used < 0 for used in engines):
-            return None
-        return Card(self.board, self.bits & ~mine, engines)
-
-    def _engines(self, profile: Profile, sign: int) -> Engines:
-        return tuple(used + sign * more for used, more in zip(self.engines, profile.engines, strict=False))
-
 
 def most(board: Board, profile: Profile) -> int:
     """Return how many instances of one profile an empty card has at most."""
-    taken = number = 0
-    for start in board.starts(profile):
-        if not taken & profile.bits(start):
-            taken |= profile.bits(start)
-            number += 1
+    number = profile.alone(0, board.starts(profile))
     limits = [there // need for there, need in zip(board.geometry.engines, profile.engines, strict=True) if need]
     return min([number, *limits]) if board.watched else number
 
@@ -201,14 +186,4 @@ def room(geometry: Geometry, bits: int) -> int:
 
     For each profile without media extensions as many instances as fit if there are no others, times its size.
     """
-    total = 0
-    for profile in geometry.profiles:
-        if not profile.name.endswith("gb"):
-            continue
-        taken = bits
-        for start in profile.starts:
-            mine = profile.bits(start)
-            if not taken & mine:
-                taken |= mine
-                total += profile.size
-    return total
+    return sum(profile.size * profile.alone(bits) for profile in geometry.profiles if profile.plain)

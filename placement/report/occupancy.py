@@ -9,7 +9,8 @@ from fractions import Fraction
 from placement import units
 from placement.hardware.mig import fraction
 from placement.plan import Plan
-from placement.snapshot import Gpu, Snapshot, Task, TaskGroup
+from placement.snapshot import Gpu, Snapshot, Task
+from placement.snapshot.leaves import leaf_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,6 @@ def occupancy(snapshot: Snapshot, plan: Plan | None = None) -> list[Row]:
 def names(name: str, count: int) -> Iterator[str]:
     """Yield the names of the nodes or jobs that an entry stands for."""
     return iter([name]) if count == 1 else (f"{name}-{copy}" for copy in range(count))
-
-
-def leaf_tasks(groups: tuple[TaskGroup, ...], above: str = "") -> Iterator[tuple[str, Task]]:
-    """Yield the path and task of every group of tasks."""
-    for group in groups:
-        if group.task is not None:
-            yield f"{above}{group.name}", group.task
-        yield from leaf_tasks(group.groups, f"{above}{group.name}/")
 
 
 def _share(task: Task) -> Fraction:

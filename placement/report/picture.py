@@ -10,9 +10,10 @@ from string import ascii_lowercase, ascii_uppercase
 from rich.text import Text
 
 from placement.plan import Plan
-from placement.report.occupancy import Card, Row, leaf_tasks, names, occupancy
+from placement.report.occupancy import Card, Row, names, occupancy
 from placement.report.terminal import plain, printable
 from placement.snapshot import Snapshot
+from placement.snapshot.leaves import leaf_tasks
 
 COLOURS = (
     ("#0072b2", "#ffffff"),
