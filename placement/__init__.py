@@ -33,6 +33,7 @@ from placement.planning import load_plan as load_plan
 from placement.repartition import Repartition as Repartition
 from placement.repartition import repartition as repartition
 from placement.run import Update as Update
+from placement.scheduling.schedule import schedule as schedule
 from placement.snapshot import DomainLimit as DomainLimit
 from placement.snapshot import Gpu as Gpu
 from placement.snapshot import Job as Job
@@ -49,6 +50,7 @@ from placement.snapshot import Toleration as Toleration
 from placement.snapshot.read import dumps as dumps
 from placement.snapshot.read import load as load
 from placement.snapshot.read import loads as loads
+from placement.timetable import Schedule as Schedule
 from placement.version import VERSION as _VERSION
 
 __version__ = _VERSION

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil
 
 ONE = Fraction(1)
@@ -46,6 +47,8 @@ class RunTime:
         Factor where cards are shared; absent where it is the usual one of the card.
     measured : tuple of (str, Fraction)
         By card model the usual one of its workload, where it is not stated and was measured; it goes before the card's.
+    scaling : tuple of (int, Fraction)
+        Placed tasks and the speed with so many, ascending, from (0, 0) to all of them; empty where it is always 1.
     """
 
     weight: int
@@ -57,8 +60,18 @@ class RunTime:
     data: tuple[DataCopy, ...]
     shared: Fraction | None = None
     measured: tuple[tuple[str, Fraction], ...] = ()
+    scaling: tuple[tuple[int, Fraction], ...] = ()
 
-    def milliseconds(self, level: int, model: Fraction, far: bool, few: bool, sharing: Fraction = ONE) -> int:
+    def milliseconds(
+        self, level: int, model: Fraction, far: bool, few: bool, sharing: Fraction = ONE, speed: Fraction = ONE
+    ) -> int:
         """Return the run time at a level, by factors of models and sharing, with too many zones or too few NICs."""
-        exactly = 1000 * self.seconds * self.levels[level] * model * sharing
+        exactly = 1000 * self.seconds * self.levels[level] * model * sharing / speed
         return ceil(exactly * (self.numa if far else 1) * (self.nic if few else 1))
+
+    def speed(self, tasks: int) -> Fraction:
+        """Return the speed with some tasks placed, relative to all; between two that are stated on a line."""
+        for (below, slower), (above, faster) in pairwise(self.scaling):
+            if below <= tasks <= above:
+                return slower + (faster - slower) * Fraction(tasks - below, above - below)
+        return ONE

@@ -105,6 +105,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "jobs.preemptible": None,
         "jobs.minimum_run_seconds": None,
         "jobs.deadline": None,
+        "jobs.hard_deadline": None,
         "jobs.after": None,
         "jobs.requires.driver": "software",
         "jobs.requires.cuda": "software",
@@ -176,7 +177,56 @@ ONLY: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Values that are honoured, of fields of which not every value is."""
 
+IN_TIME: Mapping[str, str] = MappingProxyType(
+    {
+        "reservations": "windows",
+        "jobs.queue": "quota",
+        "jobs.duration.scaling": "run_time",
+        "jobs.checkpoint_interval": "preemption",
+        "jobs.restart_seconds": "preemption",
+        "jobs.preemptible": "preemption",
+        "jobs.minimum_run_seconds": "preemption",
+        "jobs.deadline": "deadline",
+        "jobs.hard_deadline": "deadline",
+        "jobs.after": "order",
+        "jobs.running.since": "preemption",
+        "jobs.running.work_done": "preemption",
+        "jobs.running.last_checkpoint": "preemption",
+        "jobs.running.restarts": "preemption",
+        "queues": "quota",
+        "policy.objectives": "completion_time",
+        "policy.max_preemptions": "preemption",
+    }
+)
+"""Fields that count in a schedule alone, and the rule that honours them there; see `placement.schedule`."""
+
 Record = TypeVar("Record", bound=msgspec.Struct)
+
+
+def timeless(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot without what counts in a schedule alone."""
+    reduced = _reset(snapshot, _spec(Snapshot), frozenset(IN_TIME), {})
+    if reduced is not snapshot:
+        remember(reduced)
+    return reduced
+
+
+def refuse_unhonoured_in_time(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapshot:
+    """Return the snapshot when a schedule honours every field it uses; see `refuse_unhonoured`.
+
+    Raises
+    ------
+    UnhonouredError
+        If a field is used that no rule honours.
+    UsageError
+        If `without` names a field that is honoured or does not exist.
+    """
+    _refuse_names(without, frozenset(IN_TIME))
+    refuse_unhonoured(timeless(snapshot), without)
+    reduced = _reset(snapshot, _spec(Snapshot), frozenset(without), {})
+    if reduced is not snapshot:
+        remember(reduced)
+    return reduced
 
 
 def removable() -> tuple[str, ...]:
@@ -222,12 +272,13 @@ def refuse_unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapsh
     return reduced
 
 
-def _refuse_names(without: Iterable[str]) -> None:
-    possible = removable()
+def _refuse_names(without: Iterable[str], honoured: frozenset[str] = frozenset()) -> None:
+    possible = tuple(path for path in removable() if path not in honoured)
     problems = []
     for path in without:
         if path in RULES and path not in possible:
-            what = f"{path} is honoured ({RULES[path]}), so leaving it out would change the problem"
+            rule = RULES[path] or IN_TIME[path]
+            what = f"{path} is honoured ({rule}), so leaving it out would change the problem"
             problems.append(Problem("without", what, "name fields that no rule honours"))
         elif inside := {below: rule for below, rule in RULES.items() if below.startswith(f"{path}.")}:
             problems.append(_record_named(path, inside))
@@ -387,7 +438,8 @@ def _problem(path: str, use: _Use) -> Problem:
     if path in ONLY:
         what = f"no rule honours {path} {names(use.values)} yet (it does {names(sorted(ONLY[path]))})"
     more = f", which is used {use.count} times" if use.count > 1 else ""
-    return Problem(use.first, what + more, f"remove it, or solve as if it were absent with --without {path}")
+    first = "plan over time with placement schedule, remove it" if path in IN_TIME else "remove it"
+    return Problem(use.first, what + more, f"{first}, or solve as if it were absent with --without {path}")
 
 
 # --- leaving out ---------------------------------------------------------------------------------------------

@@ -177,7 +177,8 @@ class _Measure:
         """Return what the jobs take."""
         (model, factors), (sharing, costs) = self._models(), self._sharing()
         far, few = self._zones()
-        columns = np.column_stack([self.number, self.level, model, far, few, sharing])
+        tasks = np.bincount(self.place, minlength=len(self.jobs))
+        columns = np.column_stack([self.number, self.level, model, far, few, sharing, tasks])
         modes, which = np.unique(columns, axis=0, return_inverse=True)
         of_mode = [
             self._run(number).milliseconds(
@@ -186,8 +187,9 @@ class _Measure:
                 bool(far_),
                 bool(few_),
                 ONE if shared < 0 else costs[shared],
+                self._run(number).speed(count),
             )
-            for number, level, rank, far_, few_, shared in modes.tolist()
+            for number, level, rank, far_, few_, shared, count in modes.tolist()
         ]
         run = [of_mode[mode] for mode in which.reshape(-1).tolist()]
         fetch = self._fetch().tolist()

@@ -22,8 +22,21 @@ LAYERS: dict[str, set[str]] = {
     "placement.honoured": {"errors", "units", "snapshot"},
     "placement.plan_tables": set(),
     "placement.plan": {"errors", "units", "snapshot", "plan_tables"},
+    "placement.timetable": {"plan"},
+    "placement.figures": {"units", "hardware", "snapshot", "timetable"},
     "placement.slowdown": set(),
-    "placement.check": {"errors", "units", "collector", "snapshot", "plan", "honoured", "slowdown", "hardware"},
+    "placement.check": {
+        "errors",
+        "units",
+        "collector",
+        "snapshot",
+        "plan",
+        "timetable",
+        "figures",
+        "honoured",
+        "slowdown",
+        "hardware",
+    },
     "placement.metrics": {"errors", "units", "snapshot", "plan", "hardware", "check"},
     "placement.rules": {"errors", "units", "snapshot", "hardware"},
     "placement.hardware": {"units"},
@@ -89,6 +102,7 @@ ABOVE = {
     "placement.report": {"models", "commands", "cli", "formats"},
     "placement.decisions": {"report", "commands", "cli", "formats"},
     "placement.repartition": {"engine", "planning", "exact", "models", "report", "commands", "cli", "formats"},
+    "placement.scheduling": {"engine", "report", "commands", "cli", "formats", "decisions"},
     "placement.commands": {"cli"},
 }
 """Rooms that may import much, and what they may not."""
@@ -98,7 +112,7 @@ NOWHERE = {"placement", "placement.__main__", "placement.cli", "placement.instan
 
 ONLY_IN = {
     "pyomo": ("placement.models", "placement.exact"),
-    "highspy": ("placement.exact",),
+    "highspy": ("placement.exact", "placement.scheduling"),
     "typer": ("placement.cli", "placement.commands"),
     "rich": ("placement.cli", "placement.commands", "placement.report"),
     "matplotlib": (),

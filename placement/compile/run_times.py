@@ -13,7 +13,7 @@ from placement.durations import DataCopy, RunTime
 from placement.hardware import interference
 from placement.instance import Ints
 from placement.slowdown import usual
-from placement.snapshot import DataLocality, Duration, Job, Node
+from placement.snapshot import DataLocality, Duration, Job, Node, TaskGroup
 
 NONE = Duration(seconds=0)
 ONE = Fraction(1)
@@ -52,6 +52,7 @@ class RunTimes:
             data=tuple(map(self._copy, job.data)),
             shared=None if duration.shared is None else units.exact(duration.shared),
             measured=self._measured(duration),
+            scaling=_scaling(duration, tasks_of(job.groups)),
         )
 
     def _measured(self, duration: Duration) -> tuple[tuple[str, Fraction], ...]:
@@ -89,6 +90,19 @@ class RunTimes:
             return np.zeros(0, dtype=np.int64)
         specs = [spec for spec, node in enumerate(self._nodes) if node.domains.get(self._levels[level]) == name]
         return np.flatnonzero(np.isin(self._spec, specs))
+
+
+def tasks_of(groups: Sequence[TaskGroup]) -> int:
+    """Return how many tasks some groups want."""
+    return sum(group.count * (1 if group.task is not None else tasks_of(group.groups)) for group in groups)
+
+
+def _scaling(duration: Duration, tasks: int) -> tuple[tuple[int, Fraction], ...]:
+    """Return the speed by tasks, from none to all of them; nothing where it is not stated."""
+    if not duration.scaling:
+        return ()
+    known = {0: Fraction(0)} | {members: units.exact(speed) for members, speed in duration.scaling}
+    return tuple(sorted({tasks: ONE, **known}.items()))
 
 
 def _number(node: Node, name: str) -> int:

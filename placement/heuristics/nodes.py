@@ -76,6 +76,7 @@ class Nodes:
         self._left = np.array([row.capacity for row in instance.limits], dtype=np.int64)
         self._journal: list[tuple[int, int, tuple[int, ...], int]] = []
         self._changed: Ints = np.zeros(LEAST_CHANGES, dtype=np.int64)
+        self._first = 0
         self.version: Ints = np.ones(self.count + len(kind_class), dtype=np.int64)
         self.changes = 0
 
@@ -101,7 +102,7 @@ class Nodes:
         """Return the rows that changed since there were so many changes, a row perhaps more than once."""
         if self.changes - since > self.count:
             return np.arange(self.count)
-        return self._changed[since : self.changes]
+        return self._changed[since - self._first : self.changes - self._first]
 
     def within_limits(self, shape: int) -> Bools | None:
         """Return the nodes whose domain limits leave room for one more task; None when no limit is in the way."""
@@ -121,10 +122,29 @@ class Nodes:
         self._journal.append((shape, row, cards, int(self.marks[row])))
         rows = self._change(shape, row, cards, 1)
         self.marks[row] |= marks
-        if self.changes + len(rows) > len(self._changed):
+        self._note(rows)
+        return rows
+
+    def _note(self, rows: list[int]) -> None:
+        """Remember that some rows have changed."""
+        at = self.changes - self._first
+        if at + len(rows) > len(self._changed):
             self._changed = np.concatenate([self._changed, np.zeros(len(self._changed) + len(rows), dtype=np.int64)])
-        self._changed[self.changes : self.changes + len(rows)] = rows
+        self._changed[at : at + len(rows)] = rows
         self.changes += len(rows)
+
+    def alter(self, shape: int, row: int, cards: tuple[int, ...], sign: int) -> list[int]:
+        """Take what one task takes for good, or with ``sign=-1`` give it back; return the rows that change.
+
+        There must be nothing to take back.
+        """
+        assert not self._journal
+        rows = self._change(shape, row, cards, sign)
+        if self.changes - self._first > self.count + LEAST_CHANGES:
+            # whoever has not looked for so long has to look at all rows
+            self._changed = self._changed[self.changes - self._first - self.count :].copy()
+            self._first = self.changes - self.count
+        self._note(rows)
         return rows
 
     def mark(self) -> int:

@@ -253,7 +253,8 @@ class Duration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         Name of a workload of which it was measured how it fares beside others, one of
         `placement.hardware.interference.workloads`. Empty: none.
     scaling : tuple of (int, float)
-        Members running and the speed relative to the full count.
+        Placed tasks of the job, and the speed with so many relative to all of them. Between two that are listed, none
+        (0) and all (1) among them, it changes on a line. Absent: the speed is the same with any number of tasks.
     """
 
     seconds: float
@@ -308,7 +309,20 @@ class RunningTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class Running(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """The present state of a running job; times on the snapshot's clock, in seconds."""
+    """The present state of a running job; times on the snapshot's clock, in seconds.
+
+    Attributes
+    ----------
+    tasks : tuple of RunningTask
+    since : float, optional
+        When it was started; absent is just now.
+    work_done : float, optional
+        Seconds of its run time, where it is now, that are done; absent are those since it was started.
+    last_checkpoint : float, optional
+        When it last saved its work; absent goes by `Job.checkpoint_interval`.
+    restarts : int
+        How often it was stopped before.
+    """
 
     tasks: tuple[RunningTask, ...]
     since: float | None = None
@@ -338,10 +352,18 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     submit_time : float, optional
         Seconds; jobs without one come first, equal ones spread as `count` says, then in the order of the file.
     duration : Duration, optional
-    checkpoint_interval, restart_seconds : float, optional
+    checkpoint_interval : float, optional
+        Seconds of work between two checkpoints. Absent: it writes none, and all of its work is lost when it is stopped.
+    restart_seconds : float, optional
+        What restoring it takes once it was stopped; absent is none.
     preemptible : bool
+        Whether it may be stopped for others. It then waits again.
     minimum_run_seconds : float
+        For how long it may not be stopped once it was started.
     deadline : float, optional
+        When the job should have ended, in seconds on the snapshot's clock.
+    hard_deadline : bool
+        Whether the job is of no use later: it is not started where it would end after its deadline.
     after : tuple of str
         Jobs that must end before this one starts.
     requires : Requires
@@ -368,6 +390,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     preemptible: bool = False
     minimum_run_seconds: float = 0.0
     deadline: float | None = None
+    hard_deadline: bool = False
     after: tuple[str, ...] = ()
     requires: Requires = Requires()
     affinity: tuple[Affinity, ...] = ()

@@ -1,0 +1,188 @@
+"""Filling a cluster by a greedy rule: jobs are placed, whole or not at all, and may be taken away again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from placement.gang import Leaf
+from placement.heuristics.domains import Domains
+from placement.heuristics.gangs import Gang, Placed, Spot
+from placement.heuristics.nodes import Nodes
+from placement.heuristics.rule import Rule
+from placement.heuristics.ties import TiedGang
+from placement.index import spread
+from placement.instance import Assignment, Bools, Instance, Ints, JobClass
+
+HANDOVER = 2e-6
+"""Seconds kept back for each placed task, to put the assignment together before the deadline."""
+
+
+class OutOfTimeError(Exception):
+    """The deadline has passed."""
+
+
+class Filling:
+    """The nodes of a cluster, a rule that fills them, and what it knows of both.
+
+    Parameters
+    ----------
+    instance : Instance
+    rule : type
+    deadline : float
+        On the clock of `time.monotonic`.
+    seed : int
+    """
+
+    def __init__(self, instance: Instance, rule: type[Rule], deadline: float, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(instance.nodes) if seed else _file_order(instance)
+        self._instance = instance
+        self._nodes = Nodes(instance, order.astype(np.int64), rule.first_marks(instance))
+        self._rule = rule(self._nodes, rng)
+        self._finder = self._rule.finder()
+        self._marks = [self._rule.marks(shape) for shape in range(len(instance.shapes))]
+        self._tied = [rule.domains.descends or job_class.tied for job_class in instance.job_classes]
+        self._single = [
+            None if tied else _single_shape(job_class)
+            for tied, job_class in zip(self._tied, instance.job_classes, strict=True)
+        ]
+        self._domains = Domains(self._nodes) if any(self._tied) else None
+        self._deadline = deadline
+        self._row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
+        self._placed = 0
+        self._open: Bools | None = None
+        self._refused_at: dict[int, int] = {}
+        self._fits_nowhere: set[int] = set()
+
+    def resume(self, start: Assignment) -> dict[int, list[Placed]]:
+        """Place the tasks of an assignment and return them by job."""
+        found: dict[int, list[Placed]] = {}
+        columns = zip(start.job.tolist(), start.leaf.tolist(), start.task.tolist(), start.node.tolist(), strict=True)
+        for row, (job, leaf, number, node) in enumerate(columns):
+            cards = tuple(start.cards[start.offset[row] : start.offset[row + 1]].tolist())
+            shape = self._instance.job_classes[self._instance.job_class[job]].leaves[leaf].shape
+            self._nodes.place(shape, self._row_of[node], cards, self._marks[shape])
+            found.setdefault(job, []).append((leaf, number, (node, cards)))
+        self._commit()
+        return found
+
+    def serve(self, number: int, kept: list[Placed]) -> list[Placed]:
+        """Place what fits of a job of some class around what it has already; return all its tasks."""
+        shape = self._single[number]
+        if shape is not None and not kept:
+            return self._serve_single(shape)
+        if not kept and self._refused_at.get(number) == self._placed:
+            return kept  # nothing has changed since the same was refused
+        if self._tied[number] and kept:
+            return kept  # it is not known in which domains it might grow
+        gang = self._gang(number)
+        gang.resume(kept)
+        try:
+            if kept or gang.start():
+                gang.grow()
+            else:
+                self._refused_at[number] = self._placed
+        except OutOfTimeError:
+            self.undo(0)
+            raise
+        self._placed += len(gang) - len(kept)
+        self._commit()
+        return list(gang.tasks())
+
+    def _gang(self, number: int) -> Gang:
+        job_class = self._instance.job_classes[number]
+        if self._domains is None or not self._tied[number]:
+            return Gang(job_class, self)
+        return TiedGang(job_class, self, self._domains, self._rule.domain_order())
+
+    def _serve_single(self, shape: int) -> list[Placed]:
+        """Place a job of one task, which most are, without the ado of a gang."""
+        spot = self.place(shape)
+        if spot is None:
+            return []
+        self._placed += 1
+        self._commit()
+        return [(0, 0, spot)]
+
+    def keep_to(self, nodes: Ints | None) -> None:
+        """Place what follows on some nodes alone, or on all if there are none given."""
+        if nodes is None and self._open is None:
+            return
+        self._refused_at.clear()
+        self._open = None
+        if nodes is not None:
+            self._open = np.zeros(self._nodes.count, dtype=np.bool_)
+            self._open[[self._row_of[node] for node in nodes.tolist()]] = True
+
+    def release(self, number: int, tasks: Iterable[Placed]) -> None:
+        """Give back what tasks of a job of some class took, for good."""
+        leaves = self._instance.job_classes[number].leaves
+        self._hand(tasks, leaves, -1)
+        self._fits_nowhere.clear()
+        self._refused_at.clear()
+
+    def hold(self, number: int, tasks: Iterable[Placed]) -> None:
+        """Take what tasks of a job of some class take where they are, whether or not it is there."""
+        self._hand(tasks, self._instance.job_classes[number].leaves, 1)
+
+    def _hand(self, tasks: Iterable[Placed], leaves: Sequence[Leaf], sign: int) -> None:
+        for leaf, _, (node, cards) in tasks:
+            row = self._row_of[node]
+            changed = self._nodes.alter(leaves[leaf].shape, row, cards, sign)
+            if self._domains is not None:
+                self._domains.touch(changed)
+
+    def place(self, shape: int, within: Bools | None = None) -> Spot | None:
+        """Place one task by the rule; see `placement.heuristics.gangs.Places`."""
+        if shape in self._fits_nowhere:
+            return None
+        if time.monotonic() > self._deadline - HANDOVER * self._placed:
+            raise OutOfTimeError
+        open_rows = self._nodes.within_limits(shape)
+        for mask in (within, self._open):
+            if mask is not None:
+                open_rows = mask if open_rows is None else open_rows & mask
+        row = self._finder.find(shape, open_rows)
+        if row < 0:
+            # nothing will be taken back, and what is free only shrinks
+            if within is None and self._open is None and not self._nodes.mark():
+                self._fits_nowhere.add(shape)
+            return None
+        cards = self._rule.cards(shape, row)
+        changed = self._nodes.place(shape, row, cards, self._marks[shape])
+        if self._domains is not None:
+            self._domains.touch(changed)
+        return self._nodes.node(row), cards
+
+    def mark(self) -> int:
+        """Return the present point in time."""
+        return self._nodes.mark()
+
+    def undo(self, mark: int) -> None:
+        """Take back everything placed since a point in time."""
+        undone = self._nodes.undo(mark)
+        if len(undone):
+            self._finder.undone(undone)
+            if self._domains is not None:
+                self._domains.touch(undone.tolist())
+
+    def _commit(self) -> None:
+        self._nodes.commit()
+        self._finder.commit()
+
+
+def _single_shape(job_class: JobClass) -> int | None:
+    """Return the shape of the one task of a job, or None if it may have more."""
+    if len(job_class.leaves) != 1 or job_class.leaves[0].count * job_class.leaves[0].copies != 1:
+        return None
+    return job_class.leaves[0].shape
+
+
+def _file_order(instance: Instance) -> Ints:
+    """Return the nodes as the snapshot lists them, copies of counted ones spread evenly, MIG cards as their hosts."""
+    hosts = instance.hosts
+    position = spread(instance.node_spec[:hosts], instance.node_copy[:hosts])
+    return np.lexsort((np.arange(instance.nodes), position[instance.hosts_of(np.arange(instance.nodes))]))

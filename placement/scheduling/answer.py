@@ -1,0 +1,125 @@
+"""Timetable to schedule: names for indices, seconds for milliseconds, the parts of every job's completion time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from placement.empty import EmptyCluster
+from placement.figures import figures
+from placement.instance import Assignment, Instance
+from placement.naming import job_names, name_tasks
+from placement.plan import Provenance
+from placement.scheduling.timing import Stretch, Timetable
+from placement.scheduling.work import Work
+from placement.solver import Stop
+from placement.timetable import JobTimes, LeftOut, Schedule, Stretches, StretchTasks
+
+
+def schedule_of(
+    work: Work, table: Timetable, bound: int | None, stop: Stop, provenance: Provenance, mark: str, notes: Sequence[str]
+) -> Schedule:
+    """Return the schedule of a timetable, not yet checked.
+
+    Parameters
+    ----------
+    work : Work
+    table : Timetable
+    bound : int, optional
+        On `Timetable.value`.
+    stop : Stop
+    provenance : Provenance
+    mark : str
+        Digest of the snapshot.
+    notes : sequence of str
+    """
+    value = table.value(work)
+    least = None if bound is None else min(bound, value)
+    status: Literal["proven", "bounded", "feasible"]
+    status = "feasible" if least is None else "proven" if least == value else "bounded"
+    jobs = _job_times(work, [one for one in table.stretches if work.counts(one.job)])
+    stretches, tasks = _stretches(work.instance, table.stretches)
+    return Schedule(
+        snapshot=mark,
+        status=status,
+        stop=(Stop.OPTIMAL if status == "proven" else Stop.COMPLETE if stop is Stop.OPTIMAL else stop).value,
+        reproducible=stop not in (Stop.TIME, Stop.FAILED),
+        value=value / 1000,
+        bound=None if least is None else least / 1000,
+        gap=None if least is None else (value - least) / value if value else 0.0,
+        jobs=jobs,
+        stretches=stretches,
+        tasks=tasks,
+        left_out=_left_out(work, table),
+        figures=figures(work.instance.snapshot, jobs, stretches, tasks),
+        notes=list(notes),
+        provenance=provenance,
+        checked=False,
+    )
+
+
+def _job_times(work: Work, stretches: Sequence[Stretch]) -> JobTimes:
+    of_job: dict[int, list[Stretch]] = defaultdict(list)
+    for one in stretches:
+        of_job[one.job].append(one)
+    found = JobTimes(job=job_names(work.instance, np.array(sorted(of_job), dtype=np.int64)))
+    for job in sorted(of_job):
+        mine = of_job[job]
+        release, end = int(work.release[job]), max(one.end for one in mine)
+        held = sum(one.end - one.start for one in mine)
+        restart = sum(one.restart + one.lost for one in mine)
+        found.queue.append(work.queue[job])
+        found.priority.append(int(work.priority[job]))
+        found.weight.append(int(work.weight[job]))
+        found.release.append(release / 1000)
+        found.start.append(min(one.start for one in mine) / 1000)
+        found.end.append(end / 1000)
+        found.queued.append((end - release - held) / 1000)
+        found.run.append((held - restart) / 1000)
+        found.restart.append(restart / 1000)
+        found.waited.append(0.0 if job in work.ongoing else max(0, -int(work.submit[job])) / 1000)
+    return found
+
+
+def _stretches(instance: Instance, shown: Sequence[Stretch]) -> tuple[Stretches, StretchTasks]:
+    stretches = Stretches(
+        job=job_names(instance, np.array([one.job for one in shown], dtype=np.int64)),
+        start=[one.start / 1000 for one in shown],
+        end=[one.end / 1000 for one in shown],
+        restart=[one.restart / 1000 for one in shown],
+        lost=[one.lost / 1000 for one in shown],
+    )
+    tasks = StretchTasks()
+    bound: list[list[int]] = []
+    slots: list[list[int]] = []
+    for number, one in enumerate(shown):
+        rows = [(one.job, leaf, task, node, cards) for leaf, task, (node, cards) in one.tasks]
+        named = name_tasks(instance, Assignment.of(rows))
+        tasks.stretch += [number] * len(named)
+        tasks.group += named.group
+        tasks.index += named.index
+        tasks.node += named.node
+        tasks.gpus += named.gpus
+        bound += [[]] * len(named) if isinstance(named.zones, msgspec.UnsetType) else named.zones
+        slots += [[]] * len(named) if isinstance(named.mig_starts, msgspec.UnsetType) else named.mig_starts
+    tasks.zones = bound if any(bound) else msgspec.UNSET
+    tasks.mig_starts = slots if any(slots) else msgspec.UNSET
+    return stretches, tasks
+
+
+def _left_out(work: Work, table: Timetable) -> list[LeftOut]:
+    empty = EmptyCluster(work.instance)
+    names = job_names(work.instance, np.arange(work.jobs))
+    found = []
+    for job in sorted(table.never | table.late):
+        reason: Literal["never", "late"] = "late" if job in table.late else "never"
+        why = "it would end after its deadline"
+        if reason == "never":
+            never = empty.never(int(work.instance.job_class[job]))
+            why = never or "a job that it comes after has no end, or nothing it could use comes free"
+        found.append(LeftOut(job=names[job], reason=reason, detail=why))
+    return found

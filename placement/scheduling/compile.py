@@ -1,0 +1,194 @@
+"""Snapshot to work: the instance of a cluster on which nothing runs, and what runs now as placed tasks of its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import ceil, floor
+
+import msgspec
+import numpy as np
+
+from placement import units
+from placement.compile import compile as compile_snapshot
+from placement.errors import Problem, SnapshotError
+from placement.heuristics.gangs import Placed
+from placement.instance import Instance, Ints
+from placement.naming import job_names, node_names
+from placement.scheduling.clock import Clock
+from placement.scheduling.work import Ongoing, Window, Work
+from placement.snapshot import Job, Running, RunningTask, Snapshot
+
+OVERRUNS = tuple(1000 * seconds for seconds in (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000))
+"""By how much longer than estimated a job may be running next, in milliseconds: the steps of Tsafrir, Etsion and
+Feitelson (IEEE TPDS 18(6), 2007) for run times that were estimated too short."""
+
+
+Moment = Callable[[float | None, int], int]
+"""Turns seconds on the snapshot's clock into milliseconds after its time; the number is for what is not stated."""
+
+
+def compile_work(snapshot: Snapshot) -> Work:
+    """Return the work of a valid snapshot whose every field is honoured in schedules.
+
+    Raises
+    ------
+    SnapshotError
+        If a pending job states no run time.
+    """
+    _refuse_untimed(snapshot)
+    empty = msgspec.structs.replace(snapshot, jobs=tuple(map(_waiting, snapshot.jobs)))
+    instance = compile_snapshot(empty)
+    now = _rational(snapshot.time)
+    spec = instance.job_spec.tolist()
+    jobs = [snapshot.jobs[entry] for entry in spec]
+    number = {name: job for job, name in enumerate(job_names(instance, np.arange(instance.jobs)))}
+
+    def moment(seconds: float | None, otherwise: int) -> int:
+        return otherwise if seconds is None else ceil(1000 * (_rational(seconds) - now))
+
+    def span(seconds: float | None) -> int:
+        return 0 if seconds is None else ceil(1000 * units.exact(seconds))
+
+    submit = _ints([moment(job.submit_time, 0) for job in jobs])
+    node_of = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
+    spots = _Spots(instance, node_of)
+    return Work(
+        instance=instance,
+        submit=submit,
+        release=np.maximum(submit, 0),
+        weight=_ints([job.weight for job in jobs]),
+        priority=_ints([job.priority for job in jobs]),
+        deadline=_ints([moment(job.deadline, -1) for job in jobs]),
+        hard=tuple(job.deadline is not None and job.hard_deadline for job in jobs),
+        after=tuple(tuple(number[name] for name in job.after) for job in jobs),
+        preemptible=tuple(job.preemptible for job in jobs),
+        restart=_ints([span(job.restart_seconds) for job in jobs]),
+        checkpoint=_ints([span(job.checkpoint_interval) for job in jobs]),
+        minimum_run=_ints([span(job.minimum_run_seconds) for job in jobs]),
+        queue=tuple(job.queue for job in jobs),
+        ongoing=_ongoing(instance, jobs, spots, now),
+        windows=_windows(snapshot, jobs, node_of, number, moment),
+    )
+
+
+def _refuse_untimed(snapshot: Snapshot) -> None:
+    problems = [
+        Problem(
+            f"jobs[{index}].duration",
+            f"{job.name} waits and does not say how long it runs, so nothing can be planned after it",
+            "state `duration` with an estimate in `seconds`",
+        )
+        for index, job in enumerate(snapshot.jobs)
+        if job.running is None and job.duration is None
+    ]
+    if problems:
+        raise SnapshotError(problems)
+
+
+def _waiting(job: Job) -> Job:
+    return job if job.running is None else msgspec.structs.replace(job, running=None)
+
+
+def _rational(seconds: float) -> Fraction:
+    """Return a moment, which may be negative, as the decimal it is written as."""
+    return -units.exact(-seconds) if seconds < 0 else units.exact(seconds)
+
+
+def _ints(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+# --- what runs now -------------------------------------------------------------------------------------------
+
+
+class _Spots:
+    """Where running tasks are, as an instance calls it."""
+
+    def __init__(self, instance: Instance, node_of: Mapping[str, int]) -> None:
+        self._instance, self._node_of = instance, node_of
+        self._mig = {
+            (int(instance.host[node]), instance.node_cards.get(node, (0,))[0]): node
+            for node in range(instance.hosts, instance.nodes)
+        }
+
+    def of(self, job: int, tasks: tuple[RunningTask, ...]) -> tuple[Placed, ...]:
+        """Return the tasks of a job as placed ones."""
+        leaves = {leaf.path: leaf for leaf in self._instance.job_classes[self._instance.job_class[job]].leaves}
+        return tuple(self._placed(leaves[task.group].leaf, leaves[task.group].shape, task) for task in tasks)
+
+    def _placed(self, leaf: int, shape: int, task: RunningTask) -> Placed:
+        instance, node = self._instance, self._node_of[task.node]
+        if instance.shapes[shape].profile >= 0:
+            card = self._mig[node, task.gpus[0]]
+            return leaf, task.index, (card, (0, instance.slot_base + task.mig_starts[0]))
+        order = instance.node_cards.get(node)
+        cards = task.gpus if order is None else tuple(order.index(device) for device in task.gpus)
+        return leaf, task.index, (node, (*sorted(cards), *self._zones(shape, node, task)))
+
+    def _zones(self, shape: int, node: int, task: RunningTask) -> tuple[int, ...]:
+        """Return the positions of the zones that a task is bound to, none where it is not."""
+        instance = self._instance
+        zones = instance.snapshot.nodes[instance.node_spec[node]].zones
+        if not zones or not instance.zone_sets or not instance.bound[shape, instance.node_class[node]]:
+            return ()
+        inside = {number for number, zone in enumerate(zones) if set(zone.gpus) & set(task.gpus)}
+        if not inside:
+            inside = {number for number, zone in enumerate(zones) if zone.id == task.zone}
+        order = instance.node_zones.get(node, tuple(range(len(zones))))
+        return tuple(sorted(instance.widest + order.index(zone) for zone in inside))
+
+
+def _ongoing(instance: Instance, jobs: list[Job], spots: _Spots, now: Fraction) -> dict[int, Ongoing]:
+    clock = Clock(instance)
+    found = {}
+    for number, job in enumerate(jobs):
+        if job.running is not None:
+            tasks = spots.of(number, job.running.tasks)
+            full = None if job.duration is None or not tasks else clock.run(number, tasks)
+            found[number] = _state(job, job.running, tasks, full, now)
+    return found
+
+
+def _state(job: Job, running: Running, tasks: tuple[Placed, ...], full: int | None, now: Fraction) -> Ongoing:
+    """Return how far a running job is, given how long all of it takes where it is."""
+    since = 0 if running.since is None else min(0, floor(1000 * (_rational(running.since) - now)))
+    if full is None:
+        return Ongoing(tasks, since, None, Fraction(0), Fraction(0))
+    worked = -since if running.work_done is None else floor(1000 * units.exact(running.work_done))
+    overrun = max(0, worked - full)
+    left = full - worked if worked < full else expected(overrun) - overrun
+    done = Fraction(min(worked, full), full) if full else Fraction(1)
+    return Ongoing(tasks, since, left, done, _kept(job, running, worked, full, now) if full else done, overrun)
+
+
+def expected(overrun: int) -> int:
+    """Return by how much a job is now expected to run longer than estimated."""
+    return next((step for step in OVERRUNS if step > overrun), 2 * overrun)
+
+
+def _kept(job: Job, running: Running, worked: int, full: int, now: Fraction) -> Fraction:
+    """Return the part of a job's work that is safe in its last checkpoint."""
+    if running.last_checkpoint is not None:
+        since_then = max(0, ceil(1000 * (now - _rational(running.last_checkpoint))))
+    elif job.checkpoint_interval:
+        since_then = worked % ceil(1000 * units.exact(job.checkpoint_interval))
+    else:
+        since_then = worked
+    return Fraction(min(full, max(0, worked - since_then)), full)
+
+
+# --- windows -------------------------------------------------------------------------------------------------
+
+
+def _windows(
+    snapshot: Snapshot, jobs: list[Job], node_of: Mapping[str, int], number: Mapping[str, int], moment: Moment
+) -> tuple[Window, ...]:
+    found = []
+    for one in snapshot.reservations:
+        queues = frozenset(one.queues)
+        allowed = frozenset(number[name] for name in one.jobs if name in number)
+        allowed |= frozenset(job for job, spec in enumerate(jobs) if spec.queue and spec.queue in queues)
+        hosts = np.array([node_of[name] for name in one.nodes], dtype=np.int64)
+        found.append(Window(hosts, moment(one.start, 0), moment(one.end, 0), allowed))
+    return tuple(found)

@@ -1,0 +1,291 @@
+"""The cluster at one moment of its future: what runs, what waits, and what a policy may do about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from placement.heuristics.fastest_fit import FastestFit
+from placement.heuristics.filling import Filling
+from placement.heuristics.gangs import Placed
+from placement.heuristics.rule import Rule
+from placement.scheduling.clock import Clock
+from placement.scheduling.timing import Stretch
+from placement.scheduling.work import Work
+
+NEVER = 1 << 60
+"""Later than everything, in milliseconds."""
+
+
+@dataclass(slots=True)
+class Live:
+    """A job that runs.
+
+    Attributes
+    ----------
+    tasks : tuple of Placed
+    start : int
+        Of this stretch; 0 for a job that ran before, see `since`.
+    since : int
+        When it was started.
+    restart : int
+        Time at the beginning in which it is restored.
+    full : int
+        Time that all of its work takes where it is, as it turns out.
+    kept : Fraction
+        Part of its work that was safe when this stretch began.
+    unsaved : int
+        Time of work that was done, but not safe, when this stretch began.
+    end : int
+        When it ends if it is not stopped; `NEVER` for one without an end.
+    expected : int
+        When it is expected to end; at least one millisecond ahead.
+    """
+
+    tasks: tuple[Placed, ...]
+    start: int
+    since: int
+    restart: int
+    full: int
+    kept: Fraction
+    unsaved: int
+    end: int
+    expected: int
+
+
+class Desk:
+    """What a policy sees and does.
+
+    Attributes
+    ----------
+    work : Work
+    clock : Clock
+    now : int
+    waiting : dict of int to int
+        Jobs that may start, by the time at which each came to wait.
+    live : dict of int to Live
+    todo : dict of int to Fraction
+        Part of its work that is still to be done, of a job that was stopped.
+    stretches : list of Stretch
+        What is over.
+    """
+
+    def __init__(
+        self, work: Work, rule: type[Rule] = FastestFit, seed: int = 0, slow: Sequence[Fraction] | None = None
+    ) -> None:
+        """Start with what runs now.
+
+        Parameters
+        ----------
+        work : Work
+        rule : type
+            Of the nodes on which jobs are placed.
+        seed : int
+        slow : sequence of Fraction, optional
+            How much longer than estimated each job runs, by job; 1 where it is absent.
+        """
+        self.work, self.clock, self.now = work, Clock(work.instance), 0
+        self.waiting: dict[int, int] = {}
+        self.live: dict[int, Live] = {}
+        self.todo: dict[int, Fraction] = {}
+        self.stretches: list[Stretch] = []
+        self.filling = Filling(work.instance, rule, math.inf, seed)
+        self._class = work.instance.job_class.tolist()
+        self._slow = slow
+        self._least: dict[int, int] = {}
+        self._closed = len(work.windows) > 0
+        for job, ongoing in work.ongoing.items():
+            self.filling.hold(self._class[job], ongoing.tasks)
+            full = self.clock.run(job, ongoing.tasks) if ongoing.left is not None else 0
+            unsaved = math.floor((ongoing.done - ongoing.kept) * full)
+            end = NEVER if ongoing.left is None else self._truly(job, ongoing.left)
+            left = NEVER if ongoing.left is None else ongoing.left
+            self.live[job] = Live(
+                ongoing.tasks, 0, ongoing.since, 0, self._truly(job, full), ongoing.kept, unsaved, end, left
+            )
+
+    def _truly(self, job: int, estimated: int) -> int:
+        return estimated if self._slow is None else math.ceil(estimated * self._slow[job])
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    def length(self, job: int) -> int:
+        """Return how long a job is expected to run at least once it is started, on the empty cluster, restart included.
+
+        `NEVER` where not even that holds it.
+        """
+        if job not in self._least:
+            self._least[job] = self._length(job)
+        full = self._least[job]
+        todo = self.todo.get(job)
+        if todo is None or full == NEVER:
+            return full
+        return int(self.work.restart[job]) + math.ceil(full * todo)
+
+    def _length(self, job: int) -> int:
+        number = self._class[job]
+        known = self.__dict__.setdefault("_of_class", {})
+        if number not in known:
+            empty = Filling(self.work.instance, FastestFit, math.inf, 0)
+            known[number] = empty.serve(number, [])
+        tasks = known[number]
+        return self.clock.run(job, tasks) if tasks else NEVER
+
+    def cards(self, job: int) -> int:
+        """Return how many card units a job wants in all."""
+        one = self.work.instance.job_classes[self._class[job]]
+        shapes = self.work.instance.shapes
+        return sum(leaf.count * leaf.copies * shapes[leaf.shape].of_cards for leaf in one.leaves)
+
+    def may_stop(self, job: int) -> bool:
+        """Return whether a job that runs may be stopped now."""
+        live = self.live[job]
+        return (
+            self.work.preemptible[job] and live.end < NEVER and self.now - live.since >= int(self.work.minimum_run[job])
+        )
+
+    def spell(self, job: int, tasks: Sequence[Placed]) -> tuple[int, int, int]:
+        """Return how long a job is restored and works from now on when it is started on some places, and all its work.
+
+        That is by estimate.
+        """
+        todo = self.todo.get(job)
+        full = self.clock.run(job, tasks)
+        if todo is None:
+            return 0, full, full
+        return int(self.work.restart[job]), math.ceil(full * todo), full
+
+    # --- doing ---------------------------------------------------------------------------------------------------
+
+    def fit(self, job: int) -> tuple[Placed, ...] | None:
+        """Place a job that waits, and return where, or None where it does not fit; see `settle` and `withdraw`."""
+        if self._closed:
+            self.filling.keep_to(self._open(job))
+        tasks = self.filling.serve(self._class[job], [])
+        if self._closed:
+            self.filling.keep_to(None)
+            if tasks and self._shut_before_end(job, tasks):
+                self.withdraw(job, tasks)
+                return None
+        return tuple(tasks) if tasks else None
+
+    def withdraw(self, job: int, tasks: Iterable[Placed]) -> None:
+        """Take back what `fit` has placed."""
+        self.filling.release(self._class[job], tasks)
+
+    def settle(self, job: int, tasks: tuple[Placed, ...]) -> None:
+        """Start a job where `fit` has placed it."""
+        restart, work, full = self.spell(job, tasks)
+        kept = 1 - self.todo.get(job, Fraction(1))
+        end = self.now + restart + self._truly(job, work)
+        self.live[job] = Live(
+            tasks, self.now, self.now, restart, self._truly(job, full), kept, 0, end, self.now + restart + work
+        )
+        del self.waiting[job]
+
+    def start(self, job: int) -> bool:
+        """Start a job if it fits now."""
+        tasks = self.fit(job)
+        if tasks is None:
+            return False
+        self.settle(job, tasks)
+        return True
+
+    def stop(self, job: int) -> None:
+        """Stop a job that runs; it waits again."""
+        live = self.live.pop(job)
+        self.filling.release(self._class[job], live.tasks)
+        restart = min(live.restart, self.now - live.start)
+        worked = self.now - live.start - restart
+        every = int(self.work.checkpoint[job])
+        unsaved = live.unsaved + worked
+        saved = unsaved - unsaved % every if every else 0
+        kept = live.kept + (Fraction(saved, live.full) if live.full else 0)
+        lost = min(worked, unsaved - saved)
+        if self.now > live.start:
+            self.stretches.append(Stretch(job, live.start, self.now, restart, lost, live.tasks))
+        self.todo[job] = 1 - min(kept, Fraction(1))
+        self.waiting[job] = self.now
+
+    def finish(self, job: int) -> None:
+        """End a job."""
+        live = self.live.pop(job)
+        self.filling.release(self._class[job], live.tasks)
+        self.stretches.append(Stretch(job, live.start, live.end, live.restart, 0, live.tasks))
+
+    # --- what if -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def without(self, jobs: Iterable[int]) -> Iterator[None]:
+        """Take jobs that run off their places for a while."""
+        taken = [job for job in jobs if job in self.live]
+        for job in taken:
+            self.filling.release(self._class[job], self.live[job].tasks)
+        try:
+            yield
+        finally:
+            for job in taken:
+                self.filling.hold(self._class[job], self.live[job].tasks)
+
+    @contextmanager
+    def beside(self, held: Iterable[tuple[int, Sequence[Placed]]]) -> Iterator[None]:
+        """Hold places for jobs for a while, though others may be on them now."""
+        held = list(held)
+        for job, tasks in held:
+            self.filling.hold(self._class[job], tasks)
+        try:
+            yield
+        finally:
+            for job, tasks in held:
+                self.filling.release(self._class[job], tasks)
+
+    def earliest(self, job: int) -> tuple[int, tuple[Placed, ...]] | None:
+        """Return when a job fits first as jobs that run end as expected, and where; None where that is never."""
+        ends = sorted({live.expected for live in self.live.values() if live.expected < NEVER})
+        low, high, found = 0, len(ends), None
+        moments = [self.now, *ends]
+        while low <= high:
+            middle = (low + high) // 2
+            at = moments[middle]
+            gone = [other for other, live in self.live.items() if live.expected <= at]
+            with self.without(gone):
+                tasks = self.fit(job)
+                if tasks is not None:
+                    self.withdraw(job, tasks)
+            if tasks is None:
+                low = middle + 1
+            else:
+                found, high = (at, tasks), middle - 1
+        return found
+
+    def _shut_before_end(self, job: int, tasks: Sequence[Placed]) -> bool:
+        """Return whether a window takes one of a job's places before the job would end there."""
+        restart, work, _ = self.spell(job, tasks)
+        nodes = self.work.instance.hosts_of(np.array([spot[0] for _, _, spot in tasks]))
+        end = self.now + restart + work
+        return any(
+            window.start < end
+            and self.now < window.end
+            and job not in window.jobs
+            and np.isin(nodes, window.nodes).any()
+            for window in self.work.windows
+        )
+
+    def _open(self, job: int) -> np.ndarray | None:
+        """Return the nodes that no window takes from a job before it would end; None for all."""
+        length, instance = self.length(job), self.work.instance
+        closed = [
+            window.nodes
+            for window in self.work.windows
+            if job not in window.jobs and window.start < self.now + max(length, 1) and self.now < window.end
+        ]
+        if not closed:
+            return None
+        shut = np.zeros(instance.nodes, dtype=np.bool_)
+        shut[np.concatenate(closed)] = True
+        return np.flatnonzero(~shut[instance.hosts_of(np.arange(instance.nodes))])

@@ -1,0 +1,152 @@
+"""The passing of time: jobs come, end and go on, and after each change a policy decides what starts and what stops.
+
+A schedule is what comes of a policy when all jobs run as long as estimated. The same loop with true run times and with
+nodes that fail is a simulation.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Protocol
+
+from placement.scheduling.compile import expected
+from placement.scheduling.desk import NEVER, Desk, Live
+from placement.scheduling.timing import Timetable
+
+
+class Policy(Protocol):
+    """What decides."""
+
+    @property
+    def name(self) -> str:
+        """Name by which users choose it."""
+        ...
+
+    @property
+    def period(self) -> int:
+        """Milliseconds after which it wants to be asked again though nothing has changed; 0 for never.
+
+        That is while jobs wait, or run that will end.
+        """
+        ...
+
+    def decide(self, desk: Desk) -> None:
+        """Start jobs that wait and stop jobs that run, at the time of the desk."""
+        ...
+
+
+class Loop:
+    """One run of a policy over the work of a desk.
+
+    Attributes
+    ----------
+    desk : Desk
+    """
+
+    def __init__(self, desk: Desk, policy: Policy) -> None:
+        self.desk, self._policy = desk, policy
+        self._work = desk.work
+        self._events: list[tuple[int, int, int]] = []
+        """Moment, what happens (see below) and to which job."""
+        self._ends: dict[int, Live] = {}
+        self._before: dict[int, int] = {}
+        self._then: dict[int, list[int]] = defaultdict(list)
+        self._never: set[int] = set()
+        self._late: set[int] = set()
+
+    def run(self) -> Timetable:
+        """Let time pass until nothing is left to happen."""
+        self._begin()
+        while self._events:
+            now = self._events[0][0]
+            self.desk.now = now
+            for what, job in self._due(now):
+                self._happen(what, job)
+            self._renew()
+            self._drop_late()
+            self._policy.decide(self.desk)
+            self._follow()
+        self._never |= set(self.desk.waiting)
+        stretches = sorted(self.desk.stretches, key=lambda one: (one.start, one.job))
+        started = {one.job for one in stretches}
+        held_up = {job for job in self._before if job not in started}
+        return Timetable(stretches, (self._never | held_up) - self._late - started, self._late)
+
+    # --- what happens --------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        work, desk = self._work, self.desk
+        for job in range(work.jobs):
+            for other in work.after[job]:
+                self._then[other].append(job)
+            self._before[job] = len(work.after[job])
+            if job not in work.ongoing:
+                if desk.length(job) == NEVER:
+                    self._never.add(job)
+                elif not work.after[job]:
+                    heapq.heappush(self._events, (int(work.release[job]), _COMES, job))
+        for window in work.windows:
+            for moment in (window.start, window.end):
+                if moment > 0:
+                    heapq.heappush(self._events, (moment, _LOOK, -1))
+        heapq.heappush(self._events, (0, _LOOK, -1))
+        self._follow()
+
+    def _due(self, now: int) -> Iterable[tuple[int, int]]:
+        while self._events and self._events[0][0] <= now:
+            _, what, job = heapq.heappop(self._events)
+            yield what, job
+
+    def _happen(self, what: int, job: int) -> None:
+        desk = self.desk
+        if what == _ENDS:
+            live = desk.live.get(job)
+            if live is not None and live is self._ends.get(job) and live.end <= desk.now:
+                desk.finish(job)
+                self._let_go(job)
+        elif what == _COMES:
+            desk.waiting[job] = desk.now
+
+    def _let_go(self, job: int) -> None:
+        """Let jobs come that came after one."""
+        for then in self._then[job]:
+            self._before[then] -= 1
+            if not self._before[then] and then not in self._never:
+                moment = max(self.desk.now, int(self._work.release[then]))
+                if moment == self.desk.now:
+                    self.desk.waiting[then] = moment
+                else:
+                    heapq.heappush(self._events, (moment, _COMES, then))
+
+    def _renew(self) -> None:
+        """Expect jobs later that have not ended as expected."""
+        for live in self.desk.live.values():
+            if live.expected <= self.desk.now:
+                over = self.desk.now - live.expected
+                live.expected += expected(over)
+
+    def _drop_late(self) -> None:
+        desk, work = self.desk, self._work
+        for job in [job for job in desk.waiting if work.hard[job]]:
+            if desk.now + desk.length(job) > int(work.deadline[job]):
+                del desk.waiting[job]
+                self._late.add(job)
+
+    def _follow(self) -> None:
+        """Note when jobs end that were started, and when the policy wants to be asked again."""
+        desk = self.desk
+        for job, live in desk.live.items():
+            if self._ends.get(job) is not live:
+                self._ends[job] = live
+                if live.end < NEVER:
+                    heapq.heappush(self._events, (max(live.end, desk.now), _ENDS, job))
+        if self._policy.period and (desk.waiting or any(live.end < NEVER for live in desk.live.values())):
+            following = desk.now - desk.now % self._policy.period + self._policy.period
+            if not self._events or self._events[0][0] > following:
+                heapq.heappush(self._events, (following, _LOOK, -1))
+
+
+_ENDS, _COMES, _LOOK = 0, 1, 2
+"""What happens: a job ends, a job comes, nothing but that it is time to look. Those that end at a moment come first."""

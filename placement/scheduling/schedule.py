@@ -1,0 +1,101 @@
+"""Schedule: when each job starts and where, for the least weighted completion time, with a proven bound."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from placement import arguments
+from placement.check.schedules import check_schedule
+from placement.errors import SolverError
+from placement.honoured import refuse_unhonoured_in_time
+from placement.plan import Provenance
+from placement.scheduling.answer import schedule_of
+from placement.scheduling.baselines import BASELINES, baseline
+from placement.scheduling.compile import compile_work
+from placement.scheduling.search import search
+from placement.snapshot import Snapshot
+from placement.snapshot.read import digest, verified
+from placement.solver import Limits
+from placement.timetable import Schedule
+from placement.version import VERSION
+
+METHODS = ("auto", *BASELINES)
+"""Every way to schedule by name."""
+
+
+def schedule(
+    snapshot: Snapshot,
+    *,
+    solver: str = "auto",
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    without: Sequence[str] = (),
+) -> Schedule:
+    """Return the best checked schedule for a snapshot, with a proven bound.
+
+    Every job that an empty cluster could take gets a start, so that none looks cheap for being left out. What is made
+    least is the sum of `Job.weight` times T, in seconds, where T is the time from when a job may start until it ends:
+    the seconds in which it waits, runs and is restored after it was stopped. The priority says who may stop whom.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Its pending jobs state a `Duration`. Devices of running jobs come free when these end by their own; a running
+        job without a duration never ends.
+    solver : str
+        ``"auto"``, or the name of one rule of `placement.scheduling.baselines`, which has no bound of its own.
+    time_limit : float, optional
+        Seconds of wall clock. None stops by limits on work, and the same call gives the same schedule.
+    gap : float
+        Relative gap that is good enough, in [0, 1].
+    seed : int
+        Non-negative; feeds whatever is random.
+    without : sequence of str
+        Fields that no rule honours yet, to be left out of account.
+
+    Returns
+    -------
+    Schedule
+        Checked. Jobs without a start are in `Schedule.left_out`, with the reason.
+
+    Raises
+    ------
+    SnapshotError
+        If the snapshot is wrong, uses fields that no rule honours yet, or has a pending job without a duration.
+    UsageError
+        If an argument is out of range.
+    SolverError
+        If the schedule is refused by the check.
+    """
+    began = time.monotonic()
+    arguments.refuse_arguments(None, solver, time_limit, gap, seed, METHODS)
+    snapshot = verified(snapshot)
+    work = compile_work(refuse_unhonoured_in_time(snapshot, without))
+    compiled = time.monotonic()
+    limits = Limits(math.inf if time_limit is None else began + time_limit, float(gap))
+    found = search(work, limits, int(seed)) if solver == "auto" else baseline(work, solver)
+    searched = time.monotonic()
+    provenance = Provenance(
+        version=VERSION,
+        solver=found.method,
+        solver_version=version("highspy"),
+        method=solver,
+        objectives=("completion_time",),
+        seed=int(seed),
+        gap=float(gap),
+        time_limit=None if time_limit is None else float(time_limit),
+        without=tuple(without),
+    )
+    made = schedule_of(work, found.table, found.bound, found.stop, provenance, digest(snapshot), found.notes)
+    violations = check_schedule(snapshot, made)
+    if violations:
+        raise SolverError(f"the schedule was refused by the check ({violations[0]})")
+    made.checked = True
+    ended = time.monotonic()
+    made.seconds = {"compile": compiled - began, "search": searched - compiled, "check": ended - searched}
+    made.seconds = {**made.seconds, "total": ended - began}
+    return made
