@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from placement.check import worth
+from placement.check import running_notes, worth
 from placement.collector import collector_paused
 from placement.errors import PlanError, Problem
 from placement.instance import Instance
@@ -45,6 +45,7 @@ def plan_of(
     provenance : Provenance
     snapshot_digest : str
     notes : sequence of str
+        What methods said; what running work breaks is added.
     """
     tasks = name_tasks(instance, result.assignment)
     scores, figures, locality, run = worth(instance.snapshot, tasks, objectives)
@@ -60,7 +61,7 @@ def plan_of(
         tasks=tasks,
         pending=pending(instance, result.assignment, objectives),
         usage=figures,
-        notes=[*notes, *doubts],
+        notes=[*notes, *doubts, *running_notes(instance.snapshot)],
         provenance=provenance,
         checked=False,
         locality=locality,

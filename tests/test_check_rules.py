@@ -207,8 +207,8 @@ def test_overfull_running_work_is_carried_and_may_not_grow() -> None:
     )
     assert overfull(snapshot) == [
         "n: cpu adds up to 3, at most 2",
-        "n gpu 0: shares add up to 1.25, at most 1",
-        "n gpu 0: tasks need 24Gi of memory, at most 20Gi",
+        "n gpu 0: shares add up to 1.25, at most 1 (jobs a, b)",
+        "n gpu 0: tasks need 24Gi of memory, at most 20Gi (jobs a, b)",
         "cluster: gpus in use adds up to 2.25, at most 2",
     ]
     assert broken(snapshot) == []
@@ -330,9 +330,9 @@ def test_device_memory() -> None:
 def test_every_rule_has_a_case_here_or_beside() -> None:
     beside = {"links", "identity", "gang", "snapshot", "objective", "bounds", "pending", "usage"}
     beside |= {"topology", "affinity", "locality", "numa", "nics", "cpuset", "run_time"}
-    # in test_isolation, test_sharing and test_check_mig
+    # in test_isolation, test_sharing, test_check_mig, test_tenants and test_running_broken
     beside |= {"isolation", "replica_memory", "memory_limit", "clients", "mig"}
-    beside |= {"tenants"}
+    beside |= {"tenants", "notes"}
     here = {rule for rule, _, _ in FILTERS} | {"capacity", "limits", "shares", "device_memory"}
     assert set(RULES) == here | beside
     assert set(RULES) >= PLACING

@@ -154,7 +154,7 @@ def test_check_accepts(small: Path, plan: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith("valid: 1 placed task; every rule holds, values are right, bounds consistent")
     listed = placement("check", small, plan, "--format", "json")
-    assert json.loads(listed.stdout) == {"valid": True, "total": 0, "violations": []}
+    assert json.loads(listed.stdout) == {"valid": True, "total": 0, "violations": [], "running": []}
 
 
 def test_check_lists_violations(small: Path, plan: Path) -> None:

@@ -143,11 +143,13 @@ def test_a_picture_that_does_not_fit_says_that_it_is_cut(plan: pl.Plan) -> None:
 
 def test_report_groups_what_waits() -> None:
     cluster = msgspec.structs.replace(CLUSTER, jobs=(*CLUSTER.jobs, job("big", 2, count=5), job("huge", 9)))
-    text = shown(plan_report(cluster, pl.solve(cluster, solver="first-fit"), ["a gpu 0: too much"]))
+    plan = pl.solve(cluster, solver="first-fit")
+    plan.notes += ["of a method", "running work: a gpu 0: too much"]
+    text = shown(plan_report(cluster, plan))
     assert "5  every task fits on a node without work" in text
     assert "and 2 more" in text
     assert "no node could take a task of g" in text
-    assert "Over-full with running work\n  a gpu 0: too much" in text
+    assert "Broken by running work\n  a gpu 0: too much\n\nNotes\n  of a method" in text
     assert max(map(len, text.splitlines())) <= 80
 
 

@@ -225,7 +225,7 @@ def test_running_tasks_are_clients_too() -> None:
 def test_what_runs_may_be_too_much_already() -> None:
     nodes = (node("n", card("mps", replicas=2), card("mps", replicas=2)),)
     snapshot = Snapshot(nodes=nodes, jobs=(runs("r", 0.1, *[("n", 0)] * 3), job("a", 0.5, 5)))
-    assert overfull(verified(snapshot)) == ["n gpu 0: 3 tasks on it, at most 2"]
+    assert overfull(verified(snapshot)) == ["n gpu 0: 3 tasks on it, at most 2 (job r)"]
     plan = pl.solve(snapshot)
     assert plan.tasks.gpus == [[1], [1]]
     plan.tasks.gpus[1] = [0]

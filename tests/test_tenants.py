@@ -169,7 +169,7 @@ def test_running_work_of_two_tenants_is_carried(level: str, where: str, method: 
     old = [job(f"old-{tenant}", tenant, running=on("n", 0), gpu_share=0.25) for tenant in "ab"]
     new = [job(f"a{i}", "a", gpu_share=0.5) for i in range(3)]
     snapshot = cluster(level, nodes, *old, *new)
-    assert overfull(snapshot) == [f"{where}: running tasks of tenants a, b together"]
+    assert overfull(snapshot) == [f"{where}: running tasks of tenants a, b together (jobs old-a, old-b)"]
     plan = solved(snapshot, method)
     # c holds 2 times 0.5
     assert plan.value == 1000

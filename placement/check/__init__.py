@@ -27,6 +27,7 @@ from placement.check import (
     localities,
     mig,
     nics,
+    notes,
     numa,
     objectives,
     origin,
@@ -41,7 +42,9 @@ from placement.check.case import Case, Judge
 from placement.check.facts import facts_of
 from placement.check.localities import locality as locality
 from placement.check.objectives import objective as objective
+from placement.check.overfull import RUNNING as RUNNING
 from placement.check.overfull import overfull as overfull
+from placement.check.overfull import running_notes as running_notes
 from placement.check.usage_figures import usage as usage
 from placement.check.usage_figures import worth as worth
 from placement.check.violation import Violation as Violation
@@ -76,6 +79,7 @@ _JUDGES: tuple[Judge, ...] = (
     run_time.judge,
     links.judge,
     cpuset.judge,
+    notes.judge,
 )
 
 RULES: tuple[str, ...] = (
@@ -103,8 +107,12 @@ RULES: tuple[str, ...] = (
     run_time.RULE,
     links.RULE,
     cpuset.RULE,
+    notes.RULE,
 )
-"""Name of every rule, in the order in which violations are listed (those of the filters by task)."""
+"""Name of every rule, in the order in which violations are listed (those of the filters by task).
+
+``"mig"`` is a filter, and also the name of what `placement.check.mig` finds, behind ``"device_memory"``.
+"""
 
 
 @collector_paused()

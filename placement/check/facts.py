@@ -98,6 +98,12 @@ class Facts:
         return [place for job in self.snapshot.jobs if job.running is not None for place in job.running.tasks]
 
     @cached_property
+    def running_job(self) -> Ints:
+        """Entry of the job of each task of `running`."""
+        tasks = [0 if job.running is None else len(job.running.tasks) for job in self.snapshot.jobs]
+        return np.repeat(np.arange(len(tasks), dtype=np.int64), tasks)
+
+    @cached_property
     def zonings(self) -> list[Zoning | None]:
         """NUMA zones of each kind of node; None where it lists none."""
         return [zoning_of(kind.node, self.scale) for kind in self.kinds]

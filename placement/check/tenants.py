@@ -15,7 +15,7 @@ from placement.check.exact import Bools, Ints
 from placement.check.facts import Facts
 from placement.check.load import Load
 from placement.check.uses import Uses
-from placement.check.violation import Violation, show
+from placement.check.violation import Violation, of_jobs, show
 
 RULE = "tenants"
 CARD = "gpu"
@@ -48,7 +48,8 @@ def together(facts: Facts, load: Load) -> Iterator[str]:
     if facts.snapshot.policy.tenants_apart:
         there = _There(facts, load, load.new.uses, [])
         for place in np.flatnonzero(there.mixed).tolist():
-            yield f"{there.name(place)}: running tasks of tenants {there.tenants(place)} together"
+            who = f"running tasks of tenants {there.tenants(place)} together"
+            yield f"{there.name(place)}: {who} ({there.jobs(place)})"
 
 
 class _There:
@@ -113,5 +114,11 @@ class _There:
     def tenants(self, place: int) -> str:
         """Return the tenants that are in a place."""
         found = [self._names[number] for number in np.unique(self.tenant[self.place == place]).tolist()]
-        listed = ", ".join(show(name) if name else "'' (none named)" for name in found[:_SHOWN])
-        return listed + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+        named = ", ".join(show(name) if name else "'' (none named)" for name in found[:_SHOWN])
+        return named + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+
+    def jobs(self, place: int) -> str:
+        """Return the running jobs that are in a place, in the order of the snapshot."""
+        tasks = self.task[self.place == place]
+        jobs = np.unique(self._facts.running_job[tasks[tasks < self.running]]).tolist()
+        return of_jobs([self._facts.snapshot.jobs[job].name for job in jobs])

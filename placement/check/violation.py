@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -75,6 +76,29 @@ def many(number: int, noun: str) -> str:
     """
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{integer(number)} {noun if number == 1 else plural}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return names fit for one line of text, the first few of them where there are many.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(["a", "b", "c"], 1)
+    ('a, b', 'a and 2 more')
+    """
+    shown = ", ".join(show(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def of_jobs(names: Sequence[str]) -> str:
+    """Return which jobs something is about.
+
+    Examples
+    --------
+    >>> of_jobs(["a"]), of_jobs(["a", "b"])
+    ('job a', 'jobs a, b')
+    """
+    return f"job{'' if len(names) == 1 else 's'} {listed(names)}"
 
 
 def decimal(value: Fraction) -> str:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 import typer
 from rich.text import Text
 
+from placement.check import RUNNING, running_notes
 from placement.check import check as judge
 from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
 from placement.commands.options import Format, FormatOption, NodeOption, SnapshotArgument, WithoutOption
+from placement.errors import InputError
+from placement.honoured import refuse_unhonoured
 from placement.planning import load_plan
 from placement.report.layout import layout, node_of
+from placement.report.table import CARRIED
 from placement.report.terminal import console, counted, plain
+from placement.snapshot import Snapshot
 
 VIOLATED = 1
 """Exit code of a plan with violations."""
@@ -32,7 +38,8 @@ def check(
     """Judge PLAN against SNAPSHOT by code that knows nothing of how it was made.
 
     The exit code is 0 if every rule holds, every value and figure in the plan is what it says, and no bound contradicts
-    its value; 1 otherwise. Whether a bound is true is not judged: that takes solving.
+    its value; 1 otherwise. Whether a bound is true is not judged: that takes solving. Rules that running work breaks by
+    itself are listed last, and are no violations.
     """
     refuse_two_standard_inputs(snapshot, plan)
     printed = Output.to(STANDARD)
@@ -42,9 +49,10 @@ def check(
         node_of(cluster, name)
     judged = load_plan(plan)
     violations = judge(cluster, judged, without or None)
+    carried = _carried(cluster, without or judged.provenance.without)
     if format is Format.JSON:
         found = [{"rule": v.rule, "path": v.path, "what": v.what} for v in violations[:MOST]]
-        record = {"valid": not found, "total": len(violations), "violations": found}
+        record = {"valid": not found, "total": len(violations), "violations": found, "running": carried}
         printed.write(msgspec.json.encode(record) + b"\n")
     else:
         out = console()
@@ -59,5 +67,18 @@ def check(
             out.print(plain(f"valid: {tasks}; every rule holds, values are right, bounds consistent", "bold"))
             for name in inside:
                 out.print(Text(), layout(cluster, judged, name, width=min(80, out.width)), sep="\n")
+        if carried:
+            out.print(plain(CARRIED, "bold"))
+            for line in carried:
+                out.print(plain(f"  {line}"), soft_wrap=True)
     if violations:
         raise typer.Exit(VIOLATED)
+
+
+def _carried(snapshot: Snapshot, without: Sequence[str]) -> list[str]:
+    """Return the rules that running work breaks by itself; none where the plan names wrong fields, which is said."""
+    try:
+        honoured = refuse_unhonoured(snapshot, without)
+    except InputError:
+        return []
+    return [note.removeprefix(RUNNING) for note in running_notes(honoured)]

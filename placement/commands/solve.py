@@ -8,7 +8,6 @@ import typer
 from rich.text import Text
 
 from placement import engine
-from placement.check import overfull
 from placement.commands.files import STANDARD, Output, read_snapshot
 from placement.commands.log import Log
 from placement.commands.options import (
@@ -98,7 +97,7 @@ def solve(
         printed.write(dump_plan(plan))
     elif output != STANDARD:
         screen = terminal.console()
-        screen.print(plan_report(cluster, plan, overfull=overfull(used)))
+        screen.print(plan_report(cluster, plan))
         if tells(used):
             screen.print(Text(), tree_report(used, plan, width=min(80, screen.width)), sep="\n")
         for name in inside:

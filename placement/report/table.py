@@ -8,10 +8,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from placement.check import RUNNING
 from placement.plan import Baseline, Pending, Phase, Plan, Usage
 from placement.report import picture
 from placement.report.terminal import counted, number, percent, plain, table
 from placement.snapshot import Snapshot
+
+CARRIED = "Broken by running work"
+"""Heading of the rules that running work breaks, which is carried."""
 
 EXAMPLES = 3
 """Jobs, notes and the like that are named before the rest is counted."""
@@ -31,15 +35,13 @@ STATUS = {
 }
 
 
-def plan_report(snapshot: Snapshot, plan: Plan, overfull: Sequence[str] = ()) -> RenderableType:
+def plan_report(snapshot: Snapshot, plan: Plan) -> RenderableType:
     """Return a plan for a terminal of 80 columns.
 
     Parameters
     ----------
     snapshot : Snapshot
     plan : Plan
-    overfull : sequence of str
-        What running work has more of than there is, as `placement.check` found it.
     """
     parts: list[RenderableType] = [
         _headline(plan),
@@ -54,8 +56,9 @@ def plan_report(snapshot: Snapshot, plan: Plan, overfull: Sequence[str] = ()) ->
     if picture.fits(snapshot, plan):
         parts += [picture.text(snapshot, plan), Text()]
     parts += _pending(plan.pending)
-    parts += _lines("Over-full with running work", overfull)
-    parts += _lines("Notes", plan.notes)
+    carried = [note.removeprefix(RUNNING) for note in plan.notes if note.startswith(RUNNING)]
+    parts += _lines(CARRIED, carried, len(carried))
+    parts += _lines("Notes", [note for note in plan.notes if not note.startswith(RUNNING)])
     return Group(*parts[:-1])
 
 
@@ -126,10 +129,10 @@ def _pending(pending: Sequence[Pending]) -> list[RenderableType]:
     return [Text("Jobs that do not run in full", "bold"), grid, Text()]
 
 
-def _lines(heading: str, lines: Sequence[str]) -> list[RenderableType]:
+def _lines(heading: str, lines: Sequence[str], most: int = 3 * EXAMPLES) -> list[RenderableType]:
     if not lines:
         return []
-    shown = [plain(f"  {line}") for line in lines[: 3 * EXAMPLES]]
+    shown = [plain(f"  {line}") for line in lines[:most]]
     if len(lines) > len(shown):
         shown.append(plain(f"  and {number(len(lines) - len(shown))} more"))
     return [Text(heading, "bold"), *shown, Text()]

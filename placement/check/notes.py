@@ -1,0 +1,26 @@
+"""Notes: what a plan says of the rules that running work breaks is true of its snapshot, word for word.
+
+A plan need not say it. Of other notes nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placement.check.case import Case
+from placement.check.overfull import RUNNING, running_notes
+from placement.check.violation import Violation, show
+
+RULE = "notes"
+
+
+def judge(case: Case) -> Iterator[Violation]:
+    """Yield every note on running work that is none of those due."""
+    said = [(number, note) for number, note in enumerate(case.plan.notes) if note.startswith(RUNNING)]
+    if not said:
+        return
+    due = set(running_notes(case.facts.snapshot))
+    for number, note in said:
+        if note not in due:
+            what = f"{show(note.removeprefix(RUNNING))}: running work of the snapshot breaks no such rule"
+            yield Violation(RULE, f"notes[{number}]", what)
