@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter
 
 import msgspec
 import numpy as np
 
-from placement.gang import Group, Leaf
+from placement import units
+from placement.gang import Group, Leaf, leaves
 from placement.instance import Bools, Instance, Ints, JobClass
 from placement.mig.slots import most
 from placement.most import MANY, Most, blocked
-from placement.refusals import Refusals
+from placement.refusals import Refusals, shared_by
 from placement.rules import DIMENSIONS, node_filters
+from placement.rules.isolation import takes_part
 from placement.snapshot import Job, Node, Task, TaskGroup
 
 CELLS = 2**22
@@ -38,6 +41,15 @@ class _Kinds:
     of_node: Ints
 
 
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """Of the tasks of one shape that share their cards, one that takes least, and the part that it takes of each."""
+
+    job: Job
+    task: Task
+    share: Fraction
+
+
 class EmptyCluster:
     """Answers for classes of jobs whether nodes without work could take them."""
 
@@ -56,7 +68,7 @@ class EmptyCluster:
         leaf = _blocking(job_class.root, lambda leaf: self._fits(spec, leaf))
         if leaf is None:
             # rounded amounts would make the most that nodes hold too little, and "never" must be true
-            return blocked(job_class.root, self._most.refusal) if self.instance.exact else None
+            return None if self.instance.rounded else blocked(job_class.root, self._most.refusal)
         task = _task(spec.groups, leaf.path.split("/"))
         listed = self._refusals.listed(spec, task, np.array(self._kinds.count, dtype=np.int64))
         return f"no node could take a task of {leaf.path} even without other work ({listed or 'there are no nodes'})"
@@ -68,15 +80,22 @@ class EmptyCluster:
         """Return whether some node without work can take a task of a leaf."""
         if self._shapes[leaf.shape]:
             return True
-        if self.instance.exact:
+        if not self.instance.rounded and not self.instance.crowded:
             return False
-        # amounts rounded up and down never say "yes" wrongly, but they say "no" too often, and "never" must be true
+        # amounts rounded, or counted as more, never say "yes" wrongly, but "no" too often, and "never" must be true
         task = _task(spec.groups, leaf.path.split("/"))
         return self._refusals.takes(spec, task)
 
     @cached_property
     def _most(self) -> Most:
-        return Most(self.instance, self._of_node)
+        return Most(self.instance, self._of_node, self._of_cards)
+
+    def _of_cards(self, shape: int) -> Fraction:
+        """Return what part of a card a task of a shape takes of all its cards together."""
+        asked = self.instance.shapes[shape]
+        if shape in self._sharing:
+            return asked.gpus * self._sharing[shape].share
+        return Fraction(asked.of_cards, self.instance.card_units)
 
     def _of_node(self, shape: int) -> Ints:
         """Return at most how many tasks of a shape each node holds when it is empty; MIG cards count on their host."""
@@ -135,6 +154,21 @@ class EmptyCluster:
         """One of every sort that waits."""
         return [task for job_class in self.instance.job_classes for task in _tasks(self._job(job_class).groups)]
 
+    @cached_property
+    def _sharing(self) -> dict[int, _Sharing]:
+        """Shapes of tasks that count as more than they take, and so may those that they are taken to be like."""
+        found: dict[int, _Sharing] = {}
+        for job_class in self.instance.job_classes if self.instance.crowded else ():
+            spec = self._job(job_class)
+            for leaf in leaves(job_class.root):
+                task = _task(spec.groups, leaf.path.split("/"))
+                if task.gpus and takes_part(task):
+                    assert task.gpu_share is not None
+                    share, known = units.exact(task.gpu_share), found.get(leaf.shape)
+                    if known is None or share < known.share:
+                        found[leaf.shape] = _Sharing(spec, task, share)
+        return found
+
     # --- shapes ----------------------------------------------------------------------------------------------
 
     @cached_property
@@ -154,18 +188,24 @@ class EmptyCluster:
     def _takes(self, shapes: Ints, piece: slice, capacity: Ints, cards: Ints) -> Bools:
         """Return which kinds of nodes in a piece take which shapes."""
         instance = self.instance
-        takes: Bools = instance.admits_node[shapes[:, None], instance.node_class[self._kinds.first[piece]][None, :]]
-        if instance.slots is not None:
-            takes = takes | self._on_mig_cards[shapes, piece]
-        for resource in range(len(instance.resources)):
-            demand = np.array([instance.shapes[shape].demand[resource] for shape in shapes.tolist()], dtype=np.int64)
-            takes &= demand[:, None] <= capacity[None, :, resource]
+        takes = self._takes_but_for_cards(shapes, piece, capacity)
         memory = np.array([kind.memory for kind in instance.card_kinds], dtype=np.int64)
         needed = np.array([instance.shapes[shape].memory for shape in shapes.tolist()], dtype=np.int64)
         gpus = np.array([instance.shapes[shape].gpus for shape in shapes.tolist()], dtype=np.int64)
         usable = instance.admits_card[shapes] & (needed[:, None] <= memory[None, :])
         # doubles, for they multiply faster, and no node has 2**53 cards
         takes &= usable.astype(np.float64) @ cards.T.astype(np.float64) >= gpus[:, None]
+        return takes
+
+    def _takes_but_for_cards(self, shapes: Ints, piece: slice, capacity: Ints) -> Bools:
+        """Return which kinds of nodes in a piece take which shapes as far as filters and resources of nodes tell."""
+        instance = self.instance
+        takes: Bools = instance.admits_node[shapes[:, None], instance.node_class[self._kinds.first[piece]][None, :]]
+        if instance.slots is not None:
+            takes = takes | self._on_mig_cards[shapes, piece]
+        for resource in range(len(instance.resources)):
+            demand = np.array([instance.shapes[shape].demand[resource] for shape in shapes.tolist()], dtype=np.int64)
+            takes &= demand[:, None] <= capacity[None, :, resource]
         return takes
 
     @cached_property
@@ -185,6 +225,8 @@ class EmptyCluster:
         for resource, demand in enumerate(asked.demand):
             if demand:
                 held = np.minimum(held, self._capacity[:, resource] // demand)
+        if shape in self._sharing:
+            return self._held_sharing(shape, held)
         if asked.gpus:
             memory = np.array([kind.memory for kind in instance.card_kinds], dtype=np.int64)
             on_card = np.full(len(memory), min(MANY, instance.card_units // asked.units), dtype=np.int64)
@@ -194,6 +236,18 @@ class EmptyCluster:
             held = np.minimum(held, self._cards @ on_card // asked.gpus)
         takes = self._takes(np.array([shape]), slice(None), self._capacity, self._cards)[0]
         return np.where(takes, held, 0)
+
+    def _held_sharing(self, shape: int, held: Ints) -> Ints:
+        """Return the same for tasks that count as more than they take: by what they take, and how many may share."""
+        one, known = self._sharing[shape], dict[Hashable, int]()
+        of_kind = []
+        for node in self._kinds.nodes:
+            look = node.gpus, node.cuda, node.cgroup
+            if look not in known:
+                known[look] = shared_by(one.job, one.task, one.share, node)
+            of_kind.append(known[look])
+        takes = self._takes_but_for_cards(np.array([shape]), slice(None), self._capacity)[0]
+        return np.where(takes, np.minimum(held, np.array(of_kind, dtype=np.int64)), 0)
 
     @cached_property
     def _capacity(self) -> Ints:

@@ -254,8 +254,7 @@ class Instance:
     value_unit : Fraction
         One count of value.
     exact : bool
-        False when numbers had to be rounded to fit 64 bits (requests up, capacities down), and where `crowded`: plans
-        stay valid, but no bound may be claimed.
+        False where `rounded` or `crowded`, or worths had to be rounded: plans are valid, no bound may be claimed.
     node_spec, node_copy : int arrays (N,)
         Entry of `snapshot.nodes` and number within it.
     node_class : int array (N,)
@@ -298,6 +297,8 @@ class Instance:
         The node that a MIG card is in; every other node is its own.
     mates : dict of int to int array
         For each host and MIG card, all nodes that share what is free of the host, itself among them.
+    rounded : bool
+        Whether amounts had to be rounded to fit 64 bits: requests up, capacities down.
     crowded : bool
         Whether some tasks count as more of a card than they take, since only so many may be on one; see
         `placement.compile.clients`.
@@ -338,6 +339,7 @@ class Instance:
     slots: Slots | None = None
     host: Ints = field(default_factory=lambda: NO_INTS)
     mates: dict[int, Ints] = field(default_factory=dict)
+    rounded: bool = False
     crowded: bool = False
     mig_cards: int = 0
     apart: Apart | None = None

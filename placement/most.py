@@ -7,6 +7,7 @@ needs more of them than there are can never start. What several shapes take from
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -25,14 +26,17 @@ class Most:
     Parameters
     ----------
     instance : Instance
-        An exact one.
+        Without rounded amounts.
     of_node : function
         Returns at most how many tasks of a shape each node holds by itself when it is empty.
+    of_cards : function
+        Returns what part of a card a task of a shape takes of all its cards together.
     """
 
-    def __init__(self, instance: Instance, of_node: Callable[[int], Ints]) -> None:
+    def __init__(self, instance: Instance, of_node: Callable[[int], Ints], of_cards: Callable[[int], Fraction]) -> None:
         self._instance = instance
         self._of_node = of_node
+        self._of_cards = of_cards
         self._known: dict[tuple[int, int, bool], tuple[int, int, int]] = {}
 
     def refusal(self, group: Group) -> str | None:
@@ -134,12 +138,12 @@ class Most:
     # --- caps ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _rows(self) -> list[tuple[Ints, list[list[tuple[int, int]]]]]:
+    def _rows(self) -> list[tuple[Ints, list[list[tuple[int, int | Fraction]]]]]:
         """For each level of limits: the number of each node's cap, and the rows and amounts of each; 0 is no cap."""
         instance, found = self._instance, []
         for level in dict.fromkeys(row.level for row in instance.limits):
             number: dict[str, int] = {}
-            rows: list[list[tuple[int, int]]] = [[]]
+            rows: list[list[tuple[int, int | Fraction]]] = [[]]
             for index, row in enumerate(instance.limits):
                 if row.level == level:
                     if number.setdefault(row.domain, len(rows)) == len(rows):
@@ -159,14 +163,14 @@ class Most:
             for of_node, rows in self._rows
         ]
 
-    def _allowed(self, shape: int, caps: list[tuple[int, int]]) -> list[int]:
+    def _allowed(self, shape: int, caps: list[tuple[int, int | Fraction]]) -> list[int]:
         takes = [(self._takes(shape, row), cap) for row, cap in caps]
         return [cap // taken for taken, cap in takes if taken]
 
-    def _takes(self, shape: int, row: int) -> int:
-        """Return what one task of a shape takes of the resource of a row."""
-        asked, resource = self._instance.shapes[shape], self._instance.limits[row].resource
-        return asked.of_cards if resource == GPU else asked.demand[resource]
+    def _takes(self, shape: int, row: int) -> int | Fraction:
+        """Return what one task of a shape takes of the resource of a row; of cards in cards."""
+        resource = self._instance.limits[row].resource
+        return self._of_cards(shape) if resource == GPU else self._instance.shapes[shape].demand[resource]
 
     def _one_capped(self, leaf: Leaf) -> str | None:
         """Return what caps allow less of than a single task takes, where that alone keeps it off every node."""
@@ -212,11 +216,11 @@ def _leaves(group: Group) -> dict[int, Leaf]:
     return {number: leaf for child in group.children for number, leaf in _leaves(child).items()}
 
 
-def _cap(instance: Instance, row: LimitRow) -> int:
-    """Return a whole cap, running work or not, in the instance's units."""
+def _cap(instance: Instance, row: LimitRow) -> int | Fraction:
+    """Return a whole cap, running work or not, in the instance's units; of cards in cards."""
     limit = instance.snapshot.limits[int(row.path.removeprefix("limits[").removesuffix("]"))]
     if row.resource == GPU:
-        return int(units.exact(limit.gpus or 0) * instance.card_units)
+        return units.exact(limit.gpus or 0)
     name = instance.resources[row.resource]
     plain = {"cpu": limit.cpu, "memory": limit.memory}
     stated = plain[name] if name in plain else limit.extended[name.removeprefix("extended:")]
@@ -224,10 +228,9 @@ def _cap(instance: Instance, row: LimitRow) -> int:
     return int(units.exact(stated) / instance.resource_units[row.resource])
 
 
-def _amount(instance: Instance, row: LimitRow, number: int) -> str:
+def _amount(instance: Instance, row: LimitRow, number: int | Fraction) -> str:
     if row.resource == GPU:
-        cards = number / instance.card_units
-        return f"{cards:.6g} card{'' if cards == 1 else 's'}"
+        return f"{float(number):.6g} card{'' if number == 1 else 's'}"
     name = instance.resources[row.resource]
     value = float(number * instance.resource_units[row.resource])
     return f"{value / 2**30:.6g}Gi memory" if name == "memory" else f"{value:.6g} {name.removeprefix('extended:')}"

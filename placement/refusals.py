@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from placement import units
+from placement.hardware.sharing import most_clients
 from placement.instance import Ints
 from placement.rules import CARD_FILTERS, DIMENSIONS, NodeFilter
 from placement.snapshot import Gpu, Job, Node, Task
@@ -133,6 +134,24 @@ def cards_refusal(job: Job, task: Task, node: Node) -> str | None:
     if len(cards) - len(texts) < task.gpus:
         return Counter(texts).most_common(1)[0][0]
     return None
+
+
+def shared_by(job: Job, task: Task, share: Fraction, node: Node) -> int:
+    """Return at most how many tasks that take a share of each of their cards the cards of an empty node hold.
+
+    That is as many as their shares and needs for memory, and limits on the tasks of a card, leave room for.
+    """
+    places = admit = 0
+    for gpu in node.gpus:
+        if not _card_refusal(job, task, gpu, node):
+            most = [int(1 / share)]
+            clients = most_clients(gpu, node.cuda)
+            if clients is not None:
+                most.append(clients)
+            if task.gpu_memory is not None and gpu.memory is not None and units.exact(task.gpu_memory):
+                most.append(int(units.exact(gpu.memory) / units.exact(task.gpu_memory)))
+            places, admit = places + min(most) * gpu.count, admit + gpu.count
+    return places // task.gpus if admit >= task.gpus else 0
 
 
 def _card_refusal(job: Job, task: Task, gpu: Gpu, node: Node) -> str | None:

@@ -1,9 +1,10 @@
 """Whether a job needs more tasks than a domain holds at most without any work.
 
-A node holds at most what its resources, and the cards that the task may use, are enough for, with one shape at a time;
-a domain what its nodes do together, and no more than a cap on it (all of the cap, running work or not) allows. A group
-can never run when one leaf of it needs more than that: in the cluster; in one domain of the level that the group
-requires; in one domain for a slice, or for all slices of one size; or as thinly as its spread says.
+A node holds at most what its resources, and the cards that the task may use, are enough for, with one shape at a time
+and no more on a card than may share it; a domain what its nodes do together, and no more than a cap on it (all of the
+cap, running work or not) allows. A group can never run when one leaf of it needs more than that: in the cluster; in one
+domain of the level that the group requires; in one domain for a slice, or for all slices of one size; or as thinly as
+its spread says.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from placement.check import mig_cards
+from placement.check import clients, mig_cards
 from placement.check.amounts import GPUS
 from placement.check.case import Placed
 from placement.check.exact import Ints, Whole, numbered, sums, whole
@@ -188,7 +189,8 @@ class Most:
 
     def _by_cards(self, shape: Shape) -> Ints:
         kind, memory = self._cards
-        on_card = np.full(len(kind), min(MANY, self._facts.scale[GPUS] // shape.share), dtype=np.int64)
+        by_share = min(MANY, self._facts.scale[GPUS] // shape.share)
+        on_card = np.minimum(by_share, clients.allowed_on(self._facts))
         if shape.task.mig_profile:
             on_card = self._instances(shape)
         elif shape.memory:

@@ -141,6 +141,7 @@ def _compile(snapshot: Snapshot) -> Instance:
         bound=np.maximum(needed, 0) if with_zones.sets else np.zeros_like(needed),
         node_zones=nodes.zones,
         widest=widest,
+        rounded=not scale.exact,
         crowded=crowded,
         mig_cards=in_use(snapshot),
         apart=apart,
