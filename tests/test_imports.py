@@ -76,9 +76,9 @@ LAYERS: dict[str, set[str]] = {
     "placement.ladder": {"instance", "evaluate"},
     "placement.area": {"gang", "instance", "state", "evaluate", "solver"},
     # assignment to plan
-    "placement.refusals": {"units", "snapshot", "rules", "instance"},
+    "placement.refusals": {"units", "snapshot", "rules", "instance", "hardware"},
     "placement.most": {"units", "gang", "instance"},
-    "placement.empty": {"snapshot", "rules", "gang", "mig", "instance", "most", "refusals"},
+    "placement.empty": {"units", "snapshot", "rules", "gang", "mig", "instance", "most", "refusals"},
     "placement.links": {"snapshot", "instance"},
     "placement.numa": {"units", "snapshot", "instance", "compile"},
     "placement.naming": {"collector", "snapshot", "plan", "instance", "links", "numa", "run_time"},
