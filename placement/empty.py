@@ -17,9 +17,8 @@ from placement.gang import Group, Leaf, leaves
 from placement.instance import Bools, Instance, Ints, JobClass
 from placement.mig.slots import most
 from placement.most import MANY, Most, blocked
-from placement.refusals import Refusals, shared_by
+from placement.refusals import Refusals, places, shared_by
 from placement.rules import DIMENSIONS, node_filters
-from placement.rules.isolation import takes_part
 from placement.snapshot import Job, Node, Task, TaskGroup
 
 CELLS = 2**22
@@ -42,8 +41,8 @@ class _Kinds:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sharing:
-    """Of the tasks of one shape that share their cards, one that takes least, and the part that it takes of each."""
+class _Asked:
+    """Of the tasks of one shape one that takes least of its cards, and the part that it takes of each."""
 
     job: Job
     task: Task
@@ -88,19 +87,20 @@ class EmptyCluster:
 
     @cached_property
     def _most(self) -> Most:
-        return Most(self.instance, self._of_node, self._of_cards)
+        return Most(self.instance, self._of_node, self._of_cards, self._places if self._asked else None)
 
     def _of_cards(self, shape: int) -> Fraction:
         """Return what part of a card a task of a shape takes of all its cards together."""
         asked = self.instance.shapes[shape]
-        if shape in self._sharing:
-            return asked.gpus * self._sharing[shape].share
+        if shape in self._asked:
+            return asked.gpus * self._asked[shape].share
         return Fraction(asked.of_cards, self.instance.card_units)
 
     def _of_node(self, shape: int) -> Ints:
         """Return at most how many tasks of a shape each node holds when it is empty; MIG cards count on their host."""
         held = self._held(shape)[self._kinds.of_node]
         if self.instance.shapes[shape].profile < 0:
+            held[self.instance.hosts :] = 0  # MIG cards, whose host takes such tasks
             return held
         on_cards = np.zeros_like(held)
         np.add.at(on_cards, self.instance.host, self._instances(shape))
@@ -155,18 +155,18 @@ class EmptyCluster:
         return [task for job_class in self.instance.job_classes for task in _tasks(self._job(job_class).groups)]
 
     @cached_property
-    def _sharing(self) -> dict[int, _Sharing]:
-        """Shapes of tasks that count as more than they take, and so may those that they are taken to be like."""
-        found: dict[int, _Sharing] = {}
+    def _asked(self) -> dict[int, _Asked]:
+        """What tasks of each shape with cards take, where the instance has some count as more; empty elsewhere."""
+        found: dict[int, _Asked] = {}
         for job_class in self.instance.job_classes if self.instance.crowded else ():
             spec = self._job(job_class)
             for leaf in leaves(job_class.root):
                 task = _task(spec.groups, leaf.path.split("/"))
-                if task.gpus and takes_part(task):
-                    assert task.gpu_share is not None
-                    share, known = units.exact(task.gpu_share), found.get(leaf.shape)
+                if self.instance.shapes[leaf.shape].gpus:
+                    share = units.exact(1 if task.gpu_share is None else task.gpu_share)
+                    known = found.get(leaf.shape)
                     if known is None or share < known.share:
-                        found[leaf.shape] = _Sharing(spec, task, share)
+                        found[leaf.shape] = _Asked(spec, task, share)
         return found
 
     # --- shapes ----------------------------------------------------------------------------------------------
@@ -225,8 +225,8 @@ class EmptyCluster:
         for resource, demand in enumerate(asked.demand):
             if demand:
                 held = np.minimum(held, self._capacity[:, resource] // demand)
-        if shape in self._sharing:
-            return self._held_sharing(shape, held)
+        if shape in self._asked:
+            return self._held_as_asked(shape, held)
         if asked.gpus:
             memory = np.array([kind.memory for kind in instance.card_kinds], dtype=np.int64)
             on_card = np.full(len(memory), min(MANY, instance.card_units // asked.units), dtype=np.int64)
@@ -237,17 +237,28 @@ class EmptyCluster:
         takes = self._takes(np.array([shape]), slice(None), self._capacity, self._cards)[0]
         return np.where(takes, held, 0)
 
-    def _held_sharing(self, shape: int, held: Ints) -> Ints:
-        """Return the same for tasks that count as more than they take: by what they take, and how many may share."""
-        one, known = self._sharing[shape], dict[Hashable, int]()
-        of_kind = []
-        for node in self._kinds.nodes:
-            look = node.gpus, node.cuda, node.cgroup
-            if look not in known:
-                known[look] = shared_by(one.job, one.task, one.share, node)
-            of_kind.append(known[look])
+    def _held_as_asked(self, shape: int, held: Ints) -> Ints:
+        """Return the same where tasks may count as more than they take: by what they take, and how many may share."""
+        one = self._asked[shape]
+        by_cards = self._by_cards(lambda node: shared_by(one.job, one.task, one.share, node))
         takes = self._takes_but_for_cards(np.array([shape]), slice(None), self._capacity)[0]
-        return np.where(takes, np.minimum(held, np.array(of_kind, dtype=np.int64)), 0)
+        return np.where(takes, np.minimum(held, by_cards), 0)
+
+    def _places(self, shapes: frozenset[int]) -> Ints:
+        """Return at most how many tasks of some shapes the cards of each empty node take, each once on each card."""
+        asks = [(one.job, one.task, one.share) for one in map(self._asked.__getitem__, sorted(shapes))]
+        found = self._by_cards(lambda node: places(asks, node))[self._kinds.of_node]
+        found[self.instance.hosts :] = 0
+        return found
+
+    def _by_cards(self, number: Callable[[Node], int]) -> Ints:
+        """Return a number for each kind of node that goes by its cards, worked out once for those alike."""
+        known: dict[Hashable, int] = {}
+        looks = [(node.gpus, node.cuda, node.cgroup) for node in self._kinds.nodes]
+        for look, node in zip(looks, self._kinds.nodes, strict=True):
+            if look not in known:
+                known[look] = min(MANY, number(node))
+        return np.array([known[look] for look in looks], dtype=np.int64)
 
     @cached_property
     def _capacity(self) -> Ints:

@@ -1,7 +1,7 @@
 """At most how many tasks the nodes of a domain hold together without any work, and which jobs that keeps from starting.
 
 Every node is taken to hold as many tasks of one shape as it does by itself, so the numbers are upper bounds: a job that
-needs more of them than there are can never start. What several shapes take from one another is not looked at.
+needs more of them than there are can never start. What several shapes take from one another is looked at in one respect only: how many tasks may be on a card.
 """
 
 from __future__ import annotations
@@ -31,9 +31,19 @@ class Most:
         Returns at most how many tasks of a shape each node holds by itself when it is empty.
     of_cards : function
         Returns what part of a card a task of a shape takes of all its cards together.
+    places : function, optional
+        Returns at most how many tasks of some shapes the cards of each empty node take, each once on each of its
+        cards; absent where that is no matter.
     """
 
-    def __init__(self, instance: Instance, of_node: Callable[[int], Ints], of_cards: Callable[[int], Fraction]) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        of_node: Callable[[int], Ints],
+        of_cards: Callable[[int], Fraction],
+        places: Callable[[frozenset[int]], Ints] | None,
+    ) -> None:
+        self._places = places
         self._instance = instance
         self._of_node = of_node
         self._of_cards = of_cards
@@ -49,6 +59,9 @@ class Most:
                 text = self._within(leaves[number], tasks, level)
                 if text:
                     return text
+            text = self._together(group, level) if level >= 0 else None
+            if text:
+                return text
         if isinstance(group, Leaf):
             return self._sliced(group) or self._spread(group)
         return None
@@ -74,6 +87,25 @@ class Most:
             return f"topology: {leaf.path} {what} {_tasks(tasks)}{where}; none holds any when empty"
         largest = f"the largest, {self._name(level, node)}, holds {most:,} when empty"
         return f"topology: {leaf.path} {what} {_tasks(tasks)}{where}; {largest}"
+
+    def _together(self, group: Group, level: int) -> str | None:
+        """Return why the cards of no domain of a level take all tasks that a group needs at once, or None."""
+        if self._places is None or isinstance(group, Leaf):
+            return None
+        instance, leaves = self._instance, _leaves(group)
+        with_cards = {leaf: tasks for leaf, tasks in _needs(group).items() if instance.shapes[leaves[leaf].shape].gpus}
+        asked = sum(tasks * instance.shapes[leaves[leaf].shape].gpus for leaf, tasks in with_cards.items())
+        if len(with_cards) < 2 or asked > MANY:
+            return None
+        shapes = frozenset(leaves[leaf].shape for leaf in with_cards)
+        domain, found = instance.domains[level], self._places(shapes)
+        inside = np.flatnonzero(domain >= 0)
+        most = int(_sums(domain[inside], found[inside], 1).max())
+        if most >= asked:
+            return None
+        where = f"in one {instance.levels[level]}; the most is" if level else "in all; there are"
+        needs = f"{group.path or 'the job'} needs {asked:,} places for tasks on cards"
+        return f"clients: {needs} {where} {most:,} when empty"
 
     def _largest(self, shape: int, level: int, capped: bool) -> tuple[int, int, int]:
         """Return the most tasks that a domain of a level holds, in how many domains there is any, and a node of it."""

@@ -154,6 +154,26 @@ def shared_by(job: Job, task: Task, share: Fraction, node: Node) -> int:
     return places // task.gpus if admit >= task.gpus else 0
 
 
+def places(asks: Sequence[tuple[Job, Task, Fraction]], node: Node) -> int:
+    """Return at most how many of some tasks the cards of an empty node take, where a task counts once on each card.
+
+    A card takes as many as its limit on tasks, and the smallest share of those that it admits, leave room for.
+
+    Parameters
+    ----------
+    asks : sequence of (Job, Task, Fraction)
+        With the share that each task takes of a card.
+    node : Node
+    """
+    found = 0
+    for gpu in node.gpus:
+        shares = [share for job, task, share in asks if not _card_refusal(job, task, gpu, node)]
+        if shares:
+            clients, by_share = most_clients(gpu, node.cuda), int(1 / min(shares))
+            found += gpu.count * (by_share if clients is None else min(by_share, clients))
+    return found
+
+
 def _card_refusal(job: Job, task: Task, gpu: Gpu, node: Node) -> str | None:
     for rule in CARD_FILTERS:
         text = rule.refusal(rule.task_key(job, task), rule.card_key(gpu, node))

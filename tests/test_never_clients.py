@@ -13,7 +13,7 @@ import placement as pl
 from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.empty import EmptyCluster
-from placement.snapshot import DomainLimit, Job, Node, Snapshot, Task, TaskGroup, Topology
+from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup, Topology
 from placement.snapshot.read import verified
 
 
@@ -153,7 +153,7 @@ def can_run(snapshot: Snapshot) -> bool:
 
 
 @given(snapshot=gangs_on_shared_cards())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_never_is_said_just_where_no_plan_of_the_empty_nodes_has_the_gang(snapshot: Snapshot) -> None:
     instance = compile_snapshot(verified(snapshot))
     number = next(n for n, one in enumerate(instance.job_classes) if instance.job_name(int(one.jobs[0])) == "j")
@@ -166,9 +166,100 @@ def test_random_gangs_are_of_all_sorts() -> None:
     found: set[tuple[bool, bool]] = set()
 
     @given(snapshot=gangs_on_shared_cards())
-    @settings(max_examples=60, deadline=None, database=None)
+    @settings(max_examples=40, deadline=None, database=None)
     def look(snapshot: Snapshot) -> None:
         found.add((compile_snapshot(verified(snapshot)).crowded, can_run(snapshot)))
 
     look()
     assert found >= {(True, True), (True, False)}
+
+
+# --- several groups -------------------------------------------------------------------------------------------
+
+
+def groups(*parts: tuple[int, object], **more: object) -> tuple[TaskGroup, ...]:
+    return tuple(
+        TaskGroup(name=f"g{i}", count=count, task=Task(gpus=1, gpu_share=share, **more))  # type: ignore[arg-type]
+        for i, (count, share) in enumerate(parts)
+    )
+
+
+FOUR = node("n", card("mps", replicas=4, count=2), count=2)
+
+
+@pytest.mark.parametrize(
+    ("parts", "topology", "said"),
+    [
+        # two nodes of two cards with 4 clients: 8 in one, 16 in all
+        (((6, 0.1), (2, 0.05)), NODE, ""),
+        (((6, 0.1), (3, 0.05)), NODE, "9 places for tasks on cards in one node; the most is 8"),
+        (((8, 0.1), (8, 0.05)), None, ""),
+        (((8, 0.1), (9, 0.05)), None, "17 places for tasks on cards in all; there are 16"),
+        # equal tasks in two groups, and whole cards, which are clients too
+        (((5, 0.1), (4, 0.1)), NODE, "9 places for tasks on cards in one node; the most is 8"),
+        (((8, 0.1), (1, None)), NODE, "9 places for tasks on cards in one node; the most is 8"),
+    ],
+)
+def test_groups_that_share_the_clients_of_cards(
+    parts: tuple[tuple[int, object], ...], topology: Topology | None, said: str
+) -> None:
+    said = f"clients: all needs {said} when empty" if said else ""
+    above = TaskGroup(name="all", groups=groups(*parts), topology=topology)
+    snapshot = Snapshot(nodes=(FOUR,), jobs=(Job(name="j", groups=(above,)),))
+    assert EmptyCluster(compile_snapshot(verified(snapshot))).never(0) == (said or None)
+    assert may_say_never(snapshot) == bool(said)
+    if said:
+        assert why(snapshot) == ("never", said)
+    # groups of which one is enough may do without the other, and so may tasks beyond the minimum
+    free = replace(above, min_groups=1), replace(above, groups=tuple(replace(g, min_count=1) for g in above.groups))
+    for group in free:
+        less = Snapshot(nodes=(FOUR,), jobs=(Job(name="j", groups=(group,)),))
+        assert EmptyCluster(compile_snapshot(verified(less))).never(0) is None
+        assert not may_say_never(less)
+
+
+def test_mig_cards_beside_are_not_shared() -> None:
+    # the instance that waits makes the MIG card a node by itself; the shared card has 4 clients all the same
+    mig = Gpu(model="A100-40GB", mig_enabled=True)
+    waits = Job(name="m", groups=(TaskGroup(name="w", task=Task(gpus=1, mig_profile="1g.5gb")),))
+    for count, said in ((4, False), (5, True)):
+        snapshot = Snapshot(nodes=(node("n", card("mps", replicas=4), mig),), jobs=(gang(count, 0.1), waits))
+        assert (EmptyCluster(compile_snapshot(verified(snapshot))).never(0) is not None) == said
+        assert may_say_never(snapshot) == said
+        two = Job(name="j", groups=groups((2, 0.1), (count - 2, 0.05)))
+        snapshot = replace(snapshot, jobs=(two, waits))
+        assert (EmptyCluster(compile_snapshot(verified(snapshot))).never(0) is not None) == said
+        assert may_say_never(snapshot) == said
+
+
+def test_groups_of_the_job_itself() -> None:
+    snapshot = Snapshot(nodes=(FOUR,), jobs=(Job(name="j", groups=groups((8, 0.1), (9, 0.05))),))
+    said = "clients: the job needs 17 places for tasks on cards in all; there are 16 when empty"
+    assert why(snapshot) == ("never", said)
+    assert may_say_never(snapshot)
+
+
+@st.composite
+def gangs_of_two_groups(draw: st.DrawFn) -> tuple[Snapshot, Snapshot]:
+    """Draw a gang of two groups, and the same tasks as two jobs, for trying all plans of them."""
+    one = draw(shared_nodes("n0"))
+    parts = [(draw(st.integers(1, 3)), draw(st.sampled_from((0.1, 0.2, 0.5, None)))) for _ in range(2)]
+    memory = draw(st.sampled_from((None, 2**31, 2**32)))
+    asked = draw(st.sampled_from(((), (), ("security",))))
+    more = {"gpu_memory": memory, "isolation": asked}
+    both = Job(name="j", groups=groups(*parts, **more))
+    small = job("small", 0.1)
+    apart = tuple(gang(count, share, f"j{i}", **more) for i, (count, share) in enumerate(parts))
+    return Snapshot(nodes=(one,), jobs=(both, small)), Snapshot(nodes=(one,), jobs=apart)
+
+
+@given(drawn=gangs_of_two_groups())
+@settings(max_examples=100, deadline=None)
+def test_never_is_true_of_groups(drawn: tuple[Snapshot, Snapshot]) -> None:
+    snapshot, apart = drawn
+    never = EmptyCluster(compile_snapshot(verified(snapshot))).never(0)
+    if never is not None:
+        assert may_say_never(snapshot)
+    if any(all(c is not None for _, c in placed) for placed, _ in plans(apart)):
+        assert never is None
+        assert not may_say_never(snapshot)

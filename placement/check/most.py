@@ -4,7 +4,7 @@ A node holds at most what its resources, and the cards that the task may use, ar
 and no more on a card than may share it; a domain what its nodes do together, and no more than a cap on it (all of the
 cap, running work or not) allows. A group can never run when one leaf of it needs more than that: in the cluster; in one
 domain of the level that the group requires; in one domain for a slice, or for all slices of one size; or as thinly as
-its spread says.
+its spread says. Nor can it when its leaves together need more places on cards than so many tasks may share.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class Most:
 
     def enough(self, gang: Gang) -> bool:
         """Return whether no count of tasks shows that jobs can never run."""
-        enough = all(self._group(gang, group, group.name) for group in gang.job.groups)
+        groups = gang.job.groups
+        needs = {leaf: tasks for group in groups for leaf, tasks in _needs(group, group.name).items()}
+        enough = all(self._group(gang, group, group.name) for group in groups)
+        enough = enough and self._together(gang, needs, CLUSTER)
         self._known.clear()  # domains of all levels for all shapes may be many
         return enough
 
@@ -66,7 +69,30 @@ class Most:
             for leaf, tasks in needs.items()
             for level in (CLUSTER, topology.required)
             if level
-        ) and (group.task is None or self._leaf(gang.leaves[path].shape, group, topology))
+        ) and (
+            self._together(gang, needs, topology.required or CLUSTER)
+            if group.task is None
+            else self._leaf(gang.leaves[path].shape, group, topology)
+        )
+
+    def _together(self, gang: Gang, needs: dict[str, int], level: str) -> bool:
+        """Return whether the cards of some domain take all tasks of several leaves, each once on each of its cards.
+
+        A card takes as many as may share it, and as the smallest share of those that it admits leaves room for.
+        """
+        shapes = [(gang.leaves[leaf].shape, tasks) for leaf, tasks in needs.items()]
+        shapes = [(shape, tasks) for shape, tasks in shapes if shape.gpus and not shape.task.mig_profile]
+        asked = sum(tasks * shape.gpus for shape, tasks in shapes)
+        allowed = clients.allowed_on(self._facts)
+        if len(shapes) < 2 or asked > MANY or not (allowed < clients.NO_LIMIT).any():
+            return True
+        kind, every = self._cards[0], np.arange(len(allowed), dtype=np.int64)
+        on_card = np.zeros(len(allowed), dtype=np.int64)
+        for shape, _ in shapes:
+            admits = self._placed.filters.admits_cards(shape, every)
+            on_card = np.maximum(on_card, np.where(admits, min(MANY, self._facts.scale[GPUS] // shape.share), 0))
+        places = sums(kind, np.minimum(on_card, allowed), len(self._every))
+        return int(self._summed(np.minimum(places, MANY), level, [])[0].max(initial=0)) >= asked
 
     def _leaf(self, shape: Shape, group: TaskGroup, topology: Topology) -> bool:
         """Return whether slices and a spread leave room for a group of tasks."""
@@ -102,8 +128,11 @@ class Most:
         return self._known[key]
 
     def _find(self, shape: Shape, level: str) -> tuple[Ints, Ints]:
-        tasks = self._held(shape)
         caps = [(of_kind, self._allowed(shape, limits)) for of_kind, limits in self._limits]
+        return self._summed(self._held(shape), level, caps)
+
+    def _summed(self, tasks: Ints, level: str, caps: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+        """Return the same, given the most tasks in a node of each kind, and what caps allow."""
         for of_kind, allowed in caps:
             tasks = np.minimum(tasks, allowed[of_kind])
         kind = self._facts.kind
