@@ -1,7 +1,8 @@
 """At most how many tasks the nodes of a domain hold together without any work, and which jobs that keeps from starting.
 
 Every node is taken to hold as many tasks of one shape as it does by itself, so the numbers are upper bounds: a job that
-needs more of them than there are can never start. What several shapes take from one another is looked at in one respect only: how many tasks may be on a card.
+needs more of them than there are can never start. What several shapes take from one another is looked at in one respect
+alone: how many tasks may be on a card.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from check_cases import plan_of
 from hypothesis import given, settings
@@ -246,7 +248,7 @@ def gangs_of_two_groups(draw: st.DrawFn) -> tuple[Snapshot, Snapshot]:
     parts = [(draw(st.integers(1, 3)), draw(st.sampled_from((0.1, 0.2, 0.5, None)))) for _ in range(2)]
     memory = draw(st.sampled_from((None, 2**31, 2**32)))
     asked = draw(st.sampled_from(((), (), ("security",))))
-    more = {"gpu_memory": memory, "isolation": asked}
+    more: dict[str, Any] = {"gpu_memory": memory, "isolation": asked}
     both = Job(name="j", groups=groups(*parts, **more))
     small = job("small", 0.1)
     apart = tuple(gang(count, share, f"j{i}", **more) for i, (count, share) in enumerate(parts))

@@ -4,7 +4,7 @@ A node holds at most what its resources, and the cards that the task may use, ar
 and no more on a card than may share it; a domain what its nodes do together, and no more than a cap on it (all of the
 cap, running work or not) allows. A group can never run when one leaf of it needs more than that: in the cluster; in one
 domain of the level that the group requires; in one domain for a slice, or for all slices of one size; or as thinly as
-its spread says. Nor can it when its leaves together need more places on cards than so many tasks may share.
+its spread says. Nor can it when its leaves together have more tasks than may be on the cards.
 """
 
 from __future__ import annotations
