@@ -42,7 +42,7 @@ class _Kinds:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Of the tasks of one shape one that takes least of its cards, and the part that it takes of each."""
+    """Of the tasks of one shape in a job one that takes least of its cards, and the part that it takes of each."""
 
     job: Job
     task: Task
@@ -55,6 +55,7 @@ class EmptyCluster:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self._known: dict[int, str | None] = {}
+        self._by_shares: dict[tuple[tuple[int, Fraction], ...], Most] = {}
 
     def never(self, number: int) -> str | None:
         """Return why jobs of a class can never start, or None if nodes without work could take what they need."""
@@ -67,7 +68,7 @@ class EmptyCluster:
         leaf = _blocking(job_class.root, lambda leaf: self._fits(spec, leaf))
         if leaf is None:
             # rounded amounts would make the most that nodes hold too little, and "never" must be true
-            return None if self.instance.rounded else blocked(job_class.root, self._most.refusal)
+            return None if self.instance.rounded else blocked(job_class.root, self._most(job_class).refusal)
         task = _task(spec.groups, leaf.path.split("/"))
         listed = self._refusals.listed(spec, task, np.array(self._kinds.count, dtype=np.int64))
         return f"no node could take a task of {leaf.path} even without other work ({listed or 'there are no nodes'})"
@@ -85,20 +86,40 @@ class EmptyCluster:
         task = _task(spec.groups, leaf.path.split("/"))
         return self._refusals.takes(spec, task)
 
-    @cached_property
-    def _most(self) -> Most:
-        return Most(self.instance, self._of_node, self._of_cards, self._places if self._asked else None)
+    def _most(self, job_class: JobClass) -> Most:
+        """Return what knows the most tasks that domains hold, for jobs whose tasks take as much as those of a class."""
+        asked = self._asked(job_class)
+        key = tuple((shape, asked[shape].share) for shape in sorted(asked))
+        if key not in self._by_shares:
+            self._by_shares[key] = Most(
+                self.instance,
+                lambda shape: self._of_node(shape, asked.get(shape)),
+                lambda shape: self._of_cards(shape, asked.get(shape)),
+                (lambda shapes: self._places([asked[shape] for shape in sorted(shapes)])) if asked else None,
+            )
+        return self._by_shares[key]
 
-    def _of_cards(self, shape: int) -> Fraction:
+    def _asked(self, job_class: JobClass) -> dict[int, _Asked]:
+        """Return what tasks of each shape with cards take, where the instance has some count as more; else nothing."""
+        found: dict[int, _Asked] = {}
+        if self.instance.crowded:
+            spec = self._job(job_class)
+            for leaf in leaves(job_class.root):
+                if self.instance.shapes[leaf.shape].gpus:
+                    task, known = _task(spec.groups, leaf.path.split("/")), found.get(leaf.shape)
+                    share = units.exact(1 if task.gpu_share is None else task.gpu_share)
+                    if known is None or share < known.share:
+                        found[leaf.shape] = _Asked(spec, task, share)
+        return found
+
+    def _of_cards(self, shape: int, asked: _Asked | None) -> Fraction:
         """Return what part of a card a task of a shape takes of all its cards together."""
-        asked = self.instance.shapes[shape]
-        if shape in self._asked:
-            return asked.gpus * self._asked[shape].share
-        return Fraction(asked.of_cards, self.instance.card_units)
+        one = self.instance.shapes[shape]
+        return Fraction(one.of_cards, self.instance.card_units) if asked is None else one.gpus * asked.share
 
-    def _of_node(self, shape: int) -> Ints:
+    def _of_node(self, shape: int, asked: _Asked | None) -> Ints:
         """Return at most how many tasks of a shape each node holds when it is empty; MIG cards count on their host."""
-        held = self._held(shape)[self._kinds.of_node]
+        held = self._held(shape, asked)[self._kinds.of_node]
         if self.instance.shapes[shape].profile < 0:
             held[self.instance.hosts :] = 0  # MIG cards, whose host takes such tasks
             return held
@@ -154,21 +175,6 @@ class EmptyCluster:
         """One of every sort that waits."""
         return [task for job_class in self.instance.job_classes for task in _tasks(self._job(job_class).groups)]
 
-    @cached_property
-    def _asked(self) -> dict[int, _Asked]:
-        """What tasks of each shape with cards take, where the instance has some count as more; empty elsewhere."""
-        found: dict[int, _Asked] = {}
-        for job_class in self.instance.job_classes if self.instance.crowded else ():
-            spec = self._job(job_class)
-            for leaf in leaves(job_class.root):
-                task = _task(spec.groups, leaf.path.split("/"))
-                if self.instance.shapes[leaf.shape].gpus:
-                    share = units.exact(1 if task.gpu_share is None else task.gpu_share)
-                    known = found.get(leaf.shape)
-                    if known is None or share < known.share:
-                        found[leaf.shape] = _Asked(spec, task, share)
-        return found
-
     # --- shapes ----------------------------------------------------------------------------------------------
 
     @cached_property
@@ -218,15 +224,15 @@ class EmptyCluster:
             admits[:, kind] |= instance.admits_node[:, number]
         return admits
 
-    def _held(self, shape: int) -> Ints:
+    def _held(self, shape: int, exactly: _Asked | None) -> Ints:
         """Return at most how many tasks of a shape a node of each kind holds when it is empty."""
         instance, asked = self.instance, self.instance.shapes[shape]
         held = np.full(len(self._kinds.nodes), MANY, dtype=np.int64)
         for resource, demand in enumerate(asked.demand):
             if demand:
                 held = np.minimum(held, self._capacity[:, resource] // demand)
-        if shape in self._asked:
-            return self._held_as_asked(shape, held)
+        if exactly is not None:
+            return self._held_as_asked(shape, exactly, held)
         if asked.gpus:
             memory = np.array([kind.memory for kind in instance.card_kinds], dtype=np.int64)
             on_card = np.full(len(memory), min(MANY, instance.card_units // asked.units), dtype=np.int64)
@@ -237,16 +243,15 @@ class EmptyCluster:
         takes = self._takes(np.array([shape]), slice(None), self._capacity, self._cards)[0]
         return np.where(takes, held, 0)
 
-    def _held_as_asked(self, shape: int, held: Ints) -> Ints:
+    def _held_as_asked(self, shape: int, one: _Asked, held: Ints) -> Ints:
         """Return the same where tasks may count as more than they take: by what they take, and how many may share."""
-        one = self._asked[shape]
         by_cards = self._by_cards(lambda node: shared_by(one.job, one.task, one.share, node))
         takes = self._takes_but_for_cards(np.array([shape]), slice(None), self._capacity)[0]
         return np.where(takes, np.minimum(held, by_cards), 0)
 
-    def _places(self, shapes: frozenset[int]) -> Ints:
-        """Return at most how many tasks of some shapes the cards of each empty node take, each once on each card."""
-        asks = [(one.job, one.task, one.share) for one in map(self._asked.__getitem__, sorted(shapes))]
+    def _places(self, asked: list[_Asked]) -> Ints:
+        """Return at most how many of some tasks the cards of each empty node take, each once on each card."""
+        asks = [(one.job, one.task, one.share) for one in asked]
         found = self._by_cards(lambda node: places(asks, node))[self._kinds.of_node]
         found[self.instance.hosts :] = 0
         return found
