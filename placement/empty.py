@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,7 @@ from placement.gang import Group, Leaf, leaves
 from placement.instance import Bools, Instance, Ints, JobClass
 from placement.mig.slots import most
 from placement.most import MANY, Most, blocked
-from placement.refusals import Refusals, places, shared_by
+from placement.refusals import Refusals, admitting, places, shared_by
 from placement.rules import DIMENSIONS, node_filters
 from placement.snapshot import Job, Node, Task, TaskGroup
 
@@ -55,6 +55,7 @@ class EmptyCluster:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self._known: dict[int, str | None] = {}
+        self._admits: dict[int, list[list[bool]]] = {}
         self._by_shares: dict[tuple[tuple[int, Fraction], ...], Most] = {}
 
     def never(self, number: int) -> str | None:
@@ -95,7 +96,7 @@ class EmptyCluster:
                 self.instance,
                 lambda shape: self._of_node(shape, asked.get(shape)),
                 lambda shape: self._of_cards(shape, asked.get(shape)),
-                (lambda shapes: self._places([asked[shape] for shape in sorted(shapes)])) if asked else None,
+                (lambda shapes: self._places([(shape, asked[shape]) for shape in sorted(shapes)])) if asked else None,
             )
         return self._by_shares[key]
 
@@ -245,25 +246,37 @@ class EmptyCluster:
 
     def _held_as_asked(self, shape: int, one: _Asked, held: Ints) -> Ints:
         """Return the same where tasks may count as more than they take: by what they take, and how many may share."""
-        by_cards = self._by_cards(lambda node: shared_by(one.job, one.task, one.share, node))
+        nodes, of_kind = self._alike_in_cards
+        pairs = zip(self._admitting(shape, one), nodes, strict=True)
+        by_cards = np.array([min(MANY, shared_by(one.task, one.share, *pair)) for pair in pairs], dtype=np.int64)
         takes = self._takes_but_for_cards(np.array([shape]), slice(None), self._capacity)[0]
-        return np.where(takes, np.minimum(held, by_cards), 0)
+        return np.where(takes, np.minimum(held, by_cards[of_kind]), 0)
 
-    def _places(self, asked: list[_Asked]) -> Ints:
+    def _places(self, asked: list[tuple[int, _Asked]]) -> Ints:
         """Return at most how many of some tasks the cards of each empty node take, each once on each card."""
-        asks = [(one.job, one.task, one.share) for one in asked]
-        found = self._by_cards(lambda node: places(asks, node))[self._kinds.of_node]
+        nodes, of_kind = self._alike_in_cards
+        admits = [(one.share, self._admitting(shape, one)) for shape, one in asked]
+        number = [
+            min(MANY, places([(share, some[place]) for share, some in admits], node))
+            for place, node in enumerate(nodes)
+        ]
+        found = np.array(number, dtype=np.int64)[of_kind[self._kinds.of_node]]
         found[self.instance.hosts :] = 0
         return found
 
-    def _by_cards(self, number: Callable[[Node], int]) -> Ints:
-        """Return a number for each kind of node that goes by its cards, worked out once for those alike."""
-        known: dict[Hashable, int] = {}
+    def _admitting(self, shape: int, one: _Asked) -> list[list[bool]]:
+        """Return which cards admit tasks of a shape, on each node of `_alike_in_cards`; all tasks of it are alike."""
+        if shape not in self._admits:
+            self._admits[shape] = [admitting(one.job, one.task, node) for node in self._alike_in_cards[0]]
+        return self._admits[shape]
+
+    @cached_property
+    def _alike_in_cards(self) -> tuple[list[Node], Ints]:
+        """One node of each sort that cards can tell apart, and the sort of each kind."""
         looks = [(node.gpus, node.cuda, node.cgroup) for node in self._kinds.nodes]
-        for look, node in zip(looks, self._kinds.nodes, strict=True):
-            if look not in known:
-                known[look] = min(MANY, number(node))
-        return np.array([known[look] for look in looks], dtype=np.int64)
+        example = dict(zip(looks, self._kinds.nodes, strict=True))
+        number = {look: place for place, look in enumerate(example)}
+        return list(example.values()), np.array([number[look] for look in looks], dtype=np.int64)
 
     @cached_property
     def _capacity(self) -> Ints:

@@ -136,38 +136,42 @@ def cards_refusal(job: Job, task: Task, node: Node) -> str | None:
     return None
 
 
-def shared_by(job: Job, task: Task, share: Fraction, node: Node) -> int:
+def admitting(job: Job, task: Task, node: Node) -> list[bool]:
+    """Return whether the cards of an empty node take a task, entry by entry."""
+    return [not _card_refusal(job, task, gpu, node) for gpu in node.gpus]
+
+
+def shared_by(task: Task, share: Fraction, admits: Sequence[bool], node: Node) -> int:
     """Return at most how many tasks that take a share of each of their cards the cards of an empty node hold.
 
     That is as many as their shares and needs for memory, and limits on the tasks of a card, leave room for.
     """
-    places = admit = 0
-    for gpu in node.gpus:
-        if not _card_refusal(job, task, gpu, node):
-            most = [int(1 / share)]
-            clients = most_clients(gpu, node.cuda)
+    held = number = 0
+    for gpu, admitted in zip(node.gpus, admits, strict=True):
+        if admitted:
+            most, clients = int(1 / share), most_clients(gpu, node.cuda)
             if clients is not None:
-                most.append(clients)
+                most = min(most, clients)
             if task.gpu_memory is not None and gpu.memory is not None and units.exact(task.gpu_memory):
-                most.append(int(units.exact(gpu.memory) / units.exact(task.gpu_memory)))
-            places, admit = places + min(most) * gpu.count, admit + gpu.count
-    return places // task.gpus if admit >= task.gpus else 0
+                most = min(most, int(units.exact(gpu.memory) / units.exact(task.gpu_memory)))
+            held, number = held + most * gpu.count, number + gpu.count
+    return held // task.gpus if number >= task.gpus else 0
 
 
-def places(asks: Sequence[tuple[Job, Task, Fraction]], node: Node) -> int:
+def places(asks: Sequence[tuple[Fraction, Sequence[bool]]], node: Node) -> int:
     """Return at most how many of some tasks the cards of an empty node take, where a task counts once on each card.
 
     A card takes as many as its limit on tasks, and the smallest share of those that it admits, leave room for.
 
     Parameters
     ----------
-    asks : sequence of (Job, Task, Fraction)
-        With the share that each task takes of a card.
+    asks : sequence of (Fraction, sequence of bool)
+        The share that tasks of each sort take of a card, and which cards admit them, see `admitting`.
     node : Node
     """
     found = 0
-    for gpu in node.gpus:
-        shares = [share for job, task, share in asks if not _card_refusal(job, task, gpu, node)]
+    for entry, gpu in enumerate(node.gpus):
+        shares = [share for share, admits in asks if admits[entry]]
         if shares:
             clients, by_share = most_clients(gpu, node.cuda), int(1 / min(shares))
             found += gpu.count * (by_share if clients is None else min(by_share, clients))
