@@ -160,8 +160,8 @@ class Moves(_Search):
     ) -> Iterator[Any]:
         """Yield the cards of each node, what movers take of its cores, and what it costs.
 
-        `come` are the nodes that movers came to, and whether their tasks ask for cores. Nobody who does comes to a node
-        that has too few for all who are there then.
+        `come` are the nodes that movers came to, and whether they came from another one and their tasks ask for cores.
+        Nobody who does comes to a node that has too few for all who are there then.
         """
         if number == len(self.movers):
             over = [free[0] is not None and used > free[0] for free, used in zip(self.free, cpu, strict=True)]
@@ -183,7 +183,7 @@ class Moves(_Search):
                     after = [list(mine) for mine in cards]
                     after[node][index] = card
                     taken = [*cpu[:node], cpu[node] + Fraction(task.cpu or 0), *cpu[node + 1 :]]
-                    moved = come if home else (*come, (node, bool(task.cpu)))
+                    moved = come if home else (*come, (node, name != here.node and bool(task.cpu)))
                     if self.most is None or len(moved) <= self.most:
                         for rest in self._arranged(number + 1, after, taken, moved):
                             yield rest[0], rest[1], rest[2] + (0 if home else price)

@@ -93,3 +93,32 @@ def test_a_cap_on_all_cards() -> None:
     sound(snapshot, found)
     # 2 + 3 cores, and with both 3g it would be 8
     proven(found, 3 * SEVENTH, 0)
+
+
+@pytest.mark.parametrize("asked", [{"cpu": 3}, {"memory": "3Gi"}, {"cpu": 3, "memory": "3Gi"}])
+def test_moves_on_a_host_that_running_work_overfills(asked: dict[str, object]) -> None:
+    """x asks for three where the host has two, on any of its cards: beside y it leaves card 0 to the 7g for 1/70."""
+    work = (runs("x", "1g.5gb", 0, 0, **asked), runs("y", "2g.10gb", 1, 2, preemptible=False), waits("big", "7g.40gb"))
+    snapshot = cluster(*work, nodes=(Node(name="a", cpu=2, memory="2Gi", gpus=(TWO,)),))
+    found = consolidate(snapshot)
+    sound(snapshot, found)
+    proven(found, 1000, SEVENTH / 10)
+    assert places(found)["x"][:2] == ("a", 1)
+    # nobody who asks for any of it comes to a host that is overfilled, from elsewhere or new
+    nodes = (Node(name="a", cpu=2, memory="2Gi", gpus=(A100,)), Node(name="b", cpu=2, memory="2Gi", gpus=(A100,)))
+    y = runs("y", "2g.10gb", 0, 2, node="b", preemptible=False, **asked)
+    z = runs("z", "1g.5gb", 0, 0, cpu=1, memory="1Gi")
+    apart = cluster(z, y, waits("big", "7g.40gb"), waits("new", "1g.5gb", cpu=2, memory="2Gi"), nodes=nodes)
+    found = consolidate(apart)
+    sound(apart, found)
+    proven(found, 0, 0)
+
+
+def test_a_domain_that_running_work_overfills() -> None:
+    """The cluster may have two cores, and x has three, on the host that has eight: it moves there for 1/70."""
+    limits = (DomainLimit(level="cluster", cpu=2),)
+    work = (runs("x", "1g.5gb", 0, 0, cpu=3), runs("y", "2g.10gb", 1, 2, preemptible=False))
+    snapshot = cluster(*work, waits("big", "7g.40gb"), nodes=(Node(name="a", cpu=8, gpus=(TWO,)),), limits=limits)
+    found = consolidate(snapshot)
+    sound(snapshot, found)
+    proven(found, 1000, SEVENTH / 10)

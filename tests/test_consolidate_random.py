@@ -48,6 +48,23 @@ def test_the_best_there_is_where_hosts_are_short(tens: int) -> None:
             assert found.bound == pytest.approx(best), seed
 
 
+@pytest.mark.parametrize("cores", range(3))
+def test_the_best_there_is_where_running_work_overfills_hosts(cores: int) -> None:
+    """Instances that ask for 0 to 2 cores run on hosts with fewer, and most of them may move."""
+    for seed in range(25):
+        snapshot, cost, most = tiny(seed, cores), COSTS[seed % len(COSTS)], MOST[seed % len(MOST)]
+        found = consolidate(snapshot, move_cost=cost, max_moves=most)
+        sound(snapshot, found, most)
+        best = float(Moves(snapshot, Fraction(str(cost)), most).best())
+        assert found.worth - found.cost <= best + 1e-6, seed
+        assert found.bound is not None
+        assert found.bound >= best - 1e-6, seed
+        profiles = {group.task.mig_profile for job in snapshot.jobs for group in job.groups if group.task}
+        if all(profile.endswith("gb") for profile in profiles):
+            assert found.worth - found.cost == pytest.approx(best), seed
+            assert found.bound == pytest.approx(best), seed
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     draw=st.randoms(use_true_random=False),

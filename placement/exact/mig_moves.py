@@ -17,7 +17,7 @@ from placement.exact.arrays import program
 from placement.exact.gangs import named, startable
 from placement.exact.master import resolvable
 from placement.exact.mig_places import Spot, binding, hand_out, items_of, kind_of, only, spots_of
-from placement.exact.mig_settle import Mover, Settling
+from placement.exact.mig_settle import Mover, Settling, at_home
 from placement.exact.standing import prune
 from placement.exact.targets import targets_of
 from placement.instance import Assignment, Instance, Ints
@@ -106,7 +106,7 @@ class MovingCards:
         assert instance.slots is not None
         self.instance, self.movers, self.most_moves = instance, movers, most_moves
         self.slots, self.limits, self.seed, self.by_host = instance.slots, limits, seed, by_host
-        self.items, self.admitted = items_of(instance)
+        self.items, self.admitted = items_of(instance, at_home(instance, movers))
         if by_host:
             self.admitted = self.admitted.repeat([len(shapes) for _, shapes in self.items], axis=0)
             self.items = [(profile, [shape]) for profile, shapes in self.items for shape in shapes]

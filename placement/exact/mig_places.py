@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,11 +40,18 @@ def only(instance: Instance, numbers: Sequence[int], besides: Sequence[int] = ()
     return replace(instance, job_classes=tuple(classes), job_class=job_class, arrival=arrival)
 
 
-def items_of(instance: Instance) -> tuple[Items, Bools]:
+def items_of(instance: Instance, at_home: Collection[tuple[int, int]] = ()) -> tuple[Items, Bools]:
     """Return profile and shapes of each item, and on which node classes each is admitted, as (items, K).
 
     Shapes with one profile that the same cards admit are one item: only what they ask of hosts differs. A card whose
-    host has less free than a single task asks for admits none of them.
+    host has less free than a single task asks for admits none of them, unless they are `at_home` there.
+
+    Parameters
+    ----------
+    instance : Instance
+    at_home : collection of (int, int)
+        Shapes of running tasks and the node classes of cards of their hosts: there they have what they ask for, though
+        running work may ask for more than the host has.
     """
     wanted = demand(instance)
     free = np.array([one.free for one in instance.classes], dtype=np.int64).reshape(len(instance.classes), -1)
@@ -54,7 +61,9 @@ def items_of(instance: Instance) -> tuple[Items, Bools]:
     for shape, task in enumerate(instance.shapes):
         if task.profile < 0 or not wanted[shape]:
             continue
-        admits = instance.admits_node[shape] & (free >= np.array(task.demand, dtype=np.int64)).all(axis=1)
+        enough = (free >= np.array(task.demand, dtype=np.int64)).all(axis=1)
+        enough[[number for one, number in at_home if one == shape]] = True
+        admits = instance.admits_node[shape] & enough
         item = number.setdefault((task.profile, admits.tobytes()), len(items))
         if item == len(items):
             items.append((task.profile, []))
@@ -161,8 +170,11 @@ def _have_room(layout: Layout, shape: Ints, node: Ints) -> bool:
 
 
 def has_room(state: State, shape: int, node: int) -> bool:
-    """Return whether a host and its domains have what a task asks beside its instance."""
-    if (state.demand[shape] > state.free[node]).any():
+    """Return whether a host and its domains have what a task asks beside its instance.
+
+    What running work overfills has nothing left, and nobody who asks for nothing of it minds.
+    """
+    if (state.demand[shape] > np.maximum(state.free[node], 0)).any():
         return False
     rows = state.instance.classes[state.instance.node_class[node]].limits
-    return all(state.limit_use(shape, row) <= state.limits[row] for row in rows)
+    return all(state.limit_use(shape, row) <= max(0, int(state.limits[row])) for row in rows)

@@ -6,8 +6,11 @@ and whatever was to have its slots does without them; in the end all of them can
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from placement.exact.layout import Layout
 from placement.exact.mig_places import Items, Spot, has_room
@@ -42,6 +45,17 @@ class Mover:
     def home(self) -> Spot:
         """Where it is."""
         return self.node, self.start
+
+
+def at_home(instance: Instance, movers: Sequence[Mover]) -> set[tuple[int, int]]:
+    """Return shapes of movers that ask for more than their host has free without movers, and classes of its cards."""
+    free = {number: np.array(one.free, dtype=np.int64) for number, one in enumerate(instance.classes)}
+    short: dict[int, set[int]] = defaultdict(set)
+    for mover in movers:
+        if (free[int(instance.node_class[mover.node])] < instance.shapes[mover.shape].demand).any():
+            short[int(instance.host[mover.node])].add(mover.shape)
+    cards = np.flatnonzero(np.isin(instance.host, list(short)))
+    return {(shape, int(instance.node_class[card])) for card in cards for shape in short[int(instance.host[card])]}
 
 
 class Settling:
@@ -85,16 +99,23 @@ class Settling:
                 mine.remove(mover.home)
                 self._put(self.layout.state, number)
                 home.add(number)
+        placed: set[int] = set()
+        for number in sorted(leaving - home):
+            mover, mine = self.movers[number], self._left_for(number)
+            if not has_room(self.layout.state, mover.shape, mover.node):
+                # its host is overfilled, before anybody comes to it: on another card of it that is so as at home
+                spot = next((one for one in mine if self._on_its_host(number, one)), None)
+                if spot is not None:
+                    self._take(number, spot)
+                    placed.add(number)
         stuck = set()
-        for number in sorted(leaving - home, key=lambda number: (-self._asks(number), number)):
+        for number in sorted(leaving - home - placed, key=lambda number: (-self._asks(number), number)):
             mover, mine = self.movers[number], self._left_for(number)
             spot = next((one for one in mine if has_room(self.layout.state, mover.shape, one[0])), None)
             if spot is None:
                 stuck.add(number)
             else:
-                mine.remove(spot)
-                self.places[number] = spot
-                self._put(self.layout.state, number)
+                self._take(number, spot)
         return stuck
 
     def return_home(self) -> None:
@@ -110,11 +131,20 @@ class Settling:
                 if place == mover.home:
                     continue
                 self._put(state, number, sign=-1)
-                if self._is_free(self.fresh.shapes[mover.shape].profile, mover.home) and has_room(
-                    state, mover.shape, mover.node
+                if self._is_free(self.fresh.shapes[mover.shape].profile, mover.home) and (
+                    self._on_its_host(number, place) or has_room(state, mover.shape, mover.node)
                 ):
                     self.places[number], changed = mover.home, True
                 self._put(state, number)
+
+    def _take(self, number: int, spot: Spot) -> None:
+        """Put a mover on a place that is left."""
+        self._left_for(number).remove(spot)
+        self.places[number] = spot
+        self._put(self.layout.state, number)
+
+    def _on_its_host(self, number: int, spot: Spot) -> bool:
+        return bool(self.fresh.host[spot[0]] == self.fresh.host[self.movers[number].node])
 
     def _put(self, state: State, number: int, sign: int = 1) -> None:
         node, start = self.places[number]
