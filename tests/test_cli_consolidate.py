@@ -199,3 +199,18 @@ def test_work_that_nothing_can_be_said_of(in_tmp: Path) -> None:
     refused(placement("consolidate", "in.json", "-o", "plan.json"), "jobs: no waiting job", "placement solve")
     refused(placement("consolidate", "nowhere.json", "-o", "plan.json"), "nowhere.json")
     assert sorted(path.name for path in Path().iterdir()) == ["in.json"]
+
+
+@pytest.mark.parametrize("command", ["consolidate", "partition"])
+@pytest.mark.parametrize("written", ["-o", "--after"])
+def test_both_files_or_none(in_tmp: Path, command: str, written: str) -> None:
+    """One of the two names leads to a device on which there is no room; what the other had stays."""
+    idle = Node(name="b", gpus=(Gpu(model="A100-40GB", mig_switchable=True),))
+    Path("in.json").write_bytes(dumps(msgspec.structs.replace(TWO_CARDS, nodes=(*TWO_CARDS.nodes, idle))))
+    other = "--after" if written == "-o" else "-o"
+    Path("kept.json").write_text("old")
+    leave_out = ("--without", "jobs.preemptible") if command == "partition" else ()
+    result = placement(command, "in.json", written, "/dev/full", other, "kept.json", *leave_out)
+    refused(result, "/dev/full cannot be written", "nothing was written")
+    assert Path("kept.json").read_text() == "old"
+    assert sorted(path.name for path in Path().iterdir()) == ["in.json", "kept.json"]

@@ -9,6 +9,7 @@ import pytest
 from consolidate_cases import A100, SEVENTH, TWO, cluster, one, places, proven, runs, sound, started, waits
 
 from placement import SnapshotError, UsageError, consolidate, solve
+from placement.decisions.entries import node_names
 from placement.snapshot import (
     Affinity,
     Gpu,
@@ -248,7 +249,7 @@ def test_instances_that_change_places() -> None:
 
 
 def test_what_does_not_count() -> None:
-    """A job of a whole card waits with another priority, and one with both sorts of tasks: neither starts here."""
+    """A job of a whole card waits with another priority and starts beside; one with both sorts of tasks has no room."""
     nodes = (Node(name="a", gpus=(TWO, Gpu(model="A100-40GB"))),)
     whole = Job(name="whole", priority=5, groups=(TaskGroup(name="g", task=Task(gpus=1)),))
     mixed = Job(name="mixed", groups=(one("1g.5gb"), TaskGroup(name="w", task=Task(gpus=1))))
@@ -257,8 +258,41 @@ def test_what_does_not_count() -> None:
     found = consolidate(snapshot)
     sound(snapshot, found)
     proven(found, 1000, SEVENTH / 10)
-    assert started(found) == ["big"]
-    assert [job.job for job in found.plan.pending] == ["whole", "mixed"]
+    assert started(found) == ["big", "whole"]
+    assert [(job.job, job.reason) for job in found.plan.pending] == [("mixed", "no_room")]
+    # with one more card there is, beside x and y on their card
+    wide = msgspec.structs.replace(snapshot, nodes=(Node(name="a", gpus=(TWO, Gpu(model="A100-40GB", count=2))),))
+    found = consolidate(wide)
+    sound(wide, found)
+    proven(found, 1000, SEVENTH / 10)
+    assert started(found) == ["big", "mixed", "mixed", "whole"]
+    assert found.plan.pending == []
+
+
+def test_what_does_not_count_gets_what_is_left_of_hosts() -> None:
+    """Of eight cores big takes five. Of the jobs of whole cards one starts with two cores, not the one with four."""
+    nodes = (Node(name="a", cpu=8, gpus=(TWO, Gpu(model="A100-40GB", count=2))),)
+    work = (runs("x", "1g.5gb", 0, 0), runs("y", "2g.10gb", 1, 2), waits("big", "7g.40gb", cpu=5))
+    others = tuple(
+        Job(name=f"whole{cores}", groups=(TaskGroup(name="g", task=Task(gpus=1, cpu=cores)),)) for cores in (4, 2)
+    )
+    snapshot = cluster(*work, *others, nodes=nodes)
+    found = consolidate(snapshot)
+    sound(snapshot, found)
+    proven(found, 1000, SEVENTH / 10)
+    assert started(found) == ["big", "whole2"]
+    assert [(job.job, job.reason) for job in found.plan.pending] == [("whole4", "no_room")]
+
+
+def test_others_beside_running_instances_alone() -> None:
+    """No MIG job waits: nothing moves, and the job of a whole card starts."""
+    nodes = (Node(name="a", gpus=(A100, Gpu(model="A100-40GB"))),)
+    whole = Job(name="whole", count=2, groups=(TaskGroup(name="g", task=Task(gpus=1)),))
+    snapshot = cluster(runs("x", "1g.5gb", 0, 0), whole, nodes=nodes)
+    found = consolidate(snapshot)
+    sound(snapshot, found)
+    assert (found.moves, found.worth, found.bound, found.gap) == ((), 0, 0, 0)
+    assert started(found) == ["whole-0"]
 
 
 def test_nothing_waits_and_nothing_moves() -> None:
@@ -370,3 +404,32 @@ def test_work_that_nothing_can_be_said_of(work: tuple[Job, ...], words: str) -> 
 def test_a_wrong_snapshot() -> None:
     with pytest.raises(SnapshotError, match=r"mig_starts\[0\]"):
         consolidate(cluster(runs("x", "2g.10gb", 0, 1)))
+
+
+def test_layouts_of_counted_entries() -> None:
+    """Three nodes of three cards with a 3g at slot 4 in use, and an idle 1g at slot 0: but for card 1 of a-1, where x
+    has the 1g. It takes that of another card, and of these two alone what is listed no longer holds."""
+    listed = (MigInstance(profile="1g.5gb", start=0), MigInstance(profile="3g.20gb", start=4))
+    gpu = Gpu(model="A100-40GB", count=3, mig_enabled=True, mig_layout=listed)
+    spots = [(f"a-{number}", card) for number in range(3) for card in range(3)]
+    threes = tuple(
+        runs(f"{node}-{card}", "3g.20gb", card, 4, node=node, preemptible=False)
+        for node, card in spots
+        if (node, card) != ("a-1", 1)
+    )
+    x = runs("x", "1g.5gb", 1, 0, node="a-1")
+    nodes = (Node(name="a", count=3, gpus=(gpu,)),)
+    snapshot = cluster(x, *threes, waits("big", "7g.40gb"), nodes=nodes)
+    found = consolidate(snapshot)
+    sound(snapshot, found)
+    proven(found, 1000, SEVENTH / 10)
+    assert found.plan.tasks.node == ["a-1"]
+    layouts = [
+        (name, card, one.mig_layout)
+        for entry in found.after.nodes
+        for name in node_names(entry)
+        for card, one in enumerate(one for one in entry.gpus for _ in range(one.count))
+    ]
+    emptied = {("a-1", 1), places(found)["x"][:2]}
+    assert len(emptied) == 2
+    assert layouts == [(*spot, () if spot in emptied else listed) for spot in spots]

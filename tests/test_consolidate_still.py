@@ -128,7 +128,7 @@ def tiny(draw: random.Random) -> Snapshot:
 def test_standing_still_is_what_solve_has(monkeypatch: pytest.MonkeyPatch) -> None:
     for snapshot, worth in ((GANG_BESIDE, 5000), (MOVERS, 4000)):
         with monkeypatch.context() as patch:
-            found = standstill(case_of(snapshot, patch))
+            found = standstill(case_of(snapshot, patch)).answer
         sound(snapshot, found, 0)
         assert (found.moves, found.worth, found.cost) == ((), worth, 0)
 
@@ -137,7 +137,7 @@ def test_standing_still_leaves_out_what_does_not_count(monkeypatch: pytest.Monke
     """tied says where its tasks lie relative to one another: it waits, and the plan says so."""
     tied = waits("tied", 9, 2, 0, topology=Topology(required="rack"))
     snapshot = msgspec.structs.replace(GANG_BESIDE, jobs=(tied, *GANG_BESIDE.jobs))
-    found = standstill(case_of(snapshot, monkeypatch))
+    found = standstill(case_of(snapshot, monkeypatch)).answer
     sound(snapshot, found, 0)
     assert found.worth == 5000
     assert "tied" in {one.job for one in found.plan.pending}
@@ -146,9 +146,9 @@ def test_standing_still_leaves_out_what_does_not_count(monkeypatch: pytest.Monke
 
 def test_nothing_that_counts_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     case = case_of(msgspec.structs.replace(MOVERS, jobs=MOVERS.jobs[:2]), monkeypatch)
-    assert standstill(case).worth == 0
+    assert standstill(case).answer.worth == 0
     # and with no time left a greedy rule still answers
     case = case_of(GANG_BESIDE, monkeypatch)
-    late = standstill(replace(case, limits=replace(case.limits, deadline=0.0)))
+    late = standstill(replace(case, limits=replace(case.limits, deadline=0.0))).answer
     assert late.plan.checked
     assert (late.plan.stop, late.plan.reproducible) == ("time", False)

@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from placement.commands.files import STANDARD, Output, read_snapshot, refuse_one_place
+from placement.commands.files import STANDARD, Output, read_snapshot, refuse_one_place, write_all
 from placement.commands.options import (
     Format,
     GapOption,
@@ -68,10 +68,12 @@ def consolidate(
         seed=seed,
         without=without or (),
     )
-    if then is not None:
-        then.write(dumps(found.after))
+    documents = []
     if target is not None:
-        target.write(dump_plan(found.plan))
+        documents.append((target, dump_plan(found.plan)))
+    if then is not None:
+        documents.append((then, dumps(found.after)))
+    write_all(documents)
     if format is Format.JSON:
         answer = {name: getattr(found, name) for name in ("moves", "worth", "cost", "bound", "gap", "plan")}
         printed.write(msgspec.json.encode(answer) + b"\n")

@@ -73,16 +73,59 @@ class Output:
 
     def write(self, document: bytes) -> None:
         """Write the whole document, or nothing and raise."""
-        if self.target == STANDARD:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(document)
-            sys.stdout.buffer.flush()
-            return
-        try:
-            _replace(Path(os.path.realpath(self.target)), document)
-        except OSError as error:
-            what = f"{self.target} cannot be written ({error.strerror})"
-            raise UsageError.one(what, "nothing was written", path="--output") from None
+        write_all([(self, document)])
+
+
+def write_all(documents: Sequence[tuple[Output, bytes]]) -> None:
+    """Write all documents, each whole, in this order; if one cannot be written, none of the files changes.
+
+    All are written under other names first, which takes all the room there has to be, and then renamed. Pipes, devices
+    and standard output are written to at once, after files are ready.
+
+    Raises
+    ------
+    UsageError
+        If one cannot be written.
+    """
+    ready: list[tuple[Path, Path]] = []
+    target = ""
+    try:
+        streams = []
+        for output, document in documents:
+            target = output.target
+            if target == STANDARD or _is_special(target):
+                streams.append((target, document))
+            else:
+                path = Path(os.path.realpath(target))
+                ready.append((_written_beside(path, document), path))
+        for target, document in streams:
+            _send(target, document)
+        for temporary, path in ready:
+            target = str(path)
+            os.replace(temporary, path)
+    except OSError as error:
+        if target == STANDARD:
+            raise
+        what = f"{target} cannot be written ({error.strerror})"
+        raise UsageError.one(what, "nothing was written", path="--output") from None
+    finally:
+        for temporary, _ in ready:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _is_special(target: str) -> bool:
+    """Return whether a name is that of a pipe or a device, which is written to and never replaced."""
+    return os.path.exists(target) and not os.path.isfile(target)
+
+
+def _send(target: str, document: bytes) -> None:
+    if target == STANDARD:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(document)
+        sys.stdout.buffer.flush()
+    else:
+        Path(target).write_bytes(document)
 
 
 def _refuse_closed_output() -> None:
@@ -130,13 +173,9 @@ def same_file(target: str, source: str) -> bool:
     return stat.S_ISREG(one.st_mode) and os.path.samestat(one, other)
 
 
-def _replace(path: Path, document: bytes) -> None:
-    """Write a file under another name and rename it, so that nobody ever sees half of it."""
+def _written_beside(path: Path, document: bytes) -> Path:
+    """Write what a file is to hold under another name, to be renamed, so that nobody ever sees half of it."""
     mode = path.stat().st_mode if path.exists() else None
-    if mode is not None and not stat.S_ISREG(mode):
-        # a pipe or a device is written to, never replaced
-        path.write_bytes(document)
-        return
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".placement-")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -144,11 +183,11 @@ def _replace(path: Path, document: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, _default_mode() if mode is None else stat.S_IMODE(mode))
-        os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+    return Path(temporary)
 
 
 def _default_mode() -> int:

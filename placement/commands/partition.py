@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from placement.commands.files import STANDARD, Output, read_snapshot, refuse_one_place
+from placement.commands.files import STANDARD, Output, read_snapshot, refuse_one_place, write_all
 from placement.commands.options import (
     Format,
     GapOption,
@@ -53,10 +53,12 @@ def partition(
     refuse_one_place(snapshot, output, after, format is not None)
     printed = Output.to(STANDARD)
     found = find(read_snapshot(snapshot), tries=tries, time_limit=time_limit, gap=gap, seed=seed, without=without or ())
-    if then is not None:
-        then.write(dumps(found.after))
+    documents = []
     if target is not None:
-        target.write(dump_plan(found.plan))
+        documents.append((target, dump_plan(found.plan)))
+    if then is not None:
+        documents.append((then, dumps(found.after)))
+    write_all(documents)
     if format is Format.JSON:
         answer = {name: getattr(found, name) for name in ("on", "off", "value", "bound", "gap", "tried", "plan")}
         printed.write(msgspec.json.encode(answer) + b"\n")

@@ -13,9 +13,10 @@ import numpy as np
 
 from placement import arguments
 from placement.compile import compile as compile_snapshot
-from placement.decisions.consolidated import Case, answer, bounded, standstill
+from placement.decisions.consolidated import Case, Found, answer, bounded, standstill
 from placement.decisions.consolidated import Consolidation as Consolidation
 from placement.decisions.consolidated import Move as Move
+from placement.decisions.others import with_others
 from placement.errors import Problem, SolverError, UsageError
 from placement.honoured import refuse_unhonoured
 from placement.instance import Instance
@@ -55,7 +56,8 @@ def consolidate(
 
     Running jobs may move that are ``preemptible``, have MIG tasks alone and say nothing of where these lie relative to
     one another; all others stay. What waits counts as far as the same holds of it, by its weight or value, and all that
-    counts must be of one priority. If moving costs nothing, more may move than needs to.
+    counts must be of one priority. What does not count starts where that leaves room, and changes neither worth nor
+    bound. If moving costs nothing, more may move than needs to.
 
     The answer is the best there is, within the gap, where nothing but instances runs short. Where hosts do, it is for
     up to `FEW_CARDS` cards without media engines that can run out; else, and where domains do, the bound stays one.
@@ -146,20 +148,21 @@ def _best(case: Case, max_moves: int | None) -> Consolidation:
         best = bounded(case, max(best, answer(case, moved, None), key=_net), bound)
     if not _is_enough(best, case) and (first.short or case.limits.left):
         still = standstill(case)
-        in_time &= still.plan.reproducible
+        in_time &= still.answer.plan.reproducible
         best = bounded(case, max(best, still, key=_net), bound)
+    chosen = with_others(case, best).answer
     if not in_time:
         # whichever is the best, with more time another might have been
-        best.plan.stop, best.plan.reproducible = Stop.TIME.value, False
-    return best
+        chosen.plan.stop, chosen.plan.reproducible = Stop.TIME.value, False
+    return chosen
 
 
-def _net(found: Consolidation) -> float:
-    return found.worth - found.cost
+def _net(found: Found) -> float:
+    return found.answer.worth - found.answer.cost
 
 
-def _is_enough(found: Consolidation, case: Case) -> bool:
-    return found.gap is not None and found.gap <= case.limits.gap + CLOSE
+def _is_enough(found: Found, case: Case) -> bool:
+    return found.answer.gap is not None and found.answer.gap <= case.limits.gap + CLOSE
 
 
 def _refuse(move_cost: float, max_moves: int | None) -> None:

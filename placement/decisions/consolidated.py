@@ -14,6 +14,7 @@ import numpy as np
 from placement import portfolio
 from placement.check import check
 from placement.compile import compile as compile_snapshot
+from placement.decisions.entries import Spot, changed
 from placement.engine import COLD
 from placement.errors import SolverError
 from placement.exact import worker
@@ -24,7 +25,7 @@ from placement.naming import job_names
 from placement.plan import Plan, Provenance
 from placement.planning import plan_of
 from placement.run import Run
-from placement.snapshot import Job, Node, Running, RunningTask, Snapshot
+from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot
 from placement.snapshot.read import digest, verified
 from placement.solver import Limits, Result, Stop
 from placement.version import VERSION
@@ -73,7 +74,7 @@ class Consolidation:
     plan : Plan
         What starts then; a checked plan for `after`.
     worth : float
-        GPU-milli times weight of what starts.
+        GPU-milli times weight of what starts of what counts.
     cost : float
         Of the moves, in the same unit.
     bound : float or None
@@ -89,6 +90,24 @@ class Consolidation:
     cost: float
     bound: float | None
     gap: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer and what it was made of.
+
+    Attributes
+    ----------
+    answer : Consolidation
+    then : Instance
+        Of `Consolidation.after`.
+    result : Result
+        What starts of what counts.
+    """
+
+    answer: Consolidation
+    then: Instance
+    result: Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +137,7 @@ class Case:
     without: tuple[str, ...]
 
 
-def answer(case: Case, found: Moved, bound: float | None) -> Consolidation:
+def answer(case: Case, found: Moved, bound: float | None) -> Found:
     """Return what was found as an answer.
 
     Parameters
@@ -145,12 +164,14 @@ def answer(case: Case, found: Moved, bound: float | None) -> Consolidation:
     starts = _renumbered(found.assignment, instance, then)
     if found.short:
         starts = _filled(then, starts, case.limits)
-    plan = _plan(case, after, then, Result(starts, Stop.COMPLETE if found.in_time else Stop.TIME))
+    result = Result(starts, Stop.COMPLETE if found.in_time else Stop.TIME)
+    plan = plan_for(case, after, then, result)
     cost = float(instance.value_unit) * sum(mover.cost for mover, _ in gone)
-    return bounded(case, Consolidation(moves, after, plan, _worth(plan), cost, None, None), bound)
+    consolidation = Consolidation(moves, after, plan, _worth(plan), cost, None, None)
+    return bounded(case, Found(consolidation, then, result), bound)
 
 
-def standstill(case: Case) -> Consolidation:
+def standstill(case: Case) -> Found:
     """Return the answer in which nothing moves, and what counts starts as `placement.solve` would have it.
 
     Counts of instances know of hosts and domains no more than totals; the methods of `solve` look at each.
@@ -165,20 +186,20 @@ def standstill(case: Case) -> Consolidation:
 
     then = compile_snapshot(refuse_unhonoured(case.snapshot, case.without))
     there = only(then, counted(then))
-    results = _solved(there, case) if there.job_classes else [Result(Assignment.empty(), Stop.COMPLETE)]
+    results = solved(there, case) if there.job_classes else [Result(Assignment.empty(), Stop.COMPLETE)]
     for place, result in enumerate(results):
         try:
-            plan = _plan(case, case.snapshot, then, result)
+            plan = plan_for(case, case.snapshot, then, result)
         except SolverError:
             # the next best may pass
             if place == len(results) - 1:
                 raise
         else:
-            return Consolidation((), case.snapshot, plan, _worth(plan), 0.0, None, None)
+            return Found(Consolidation((), case.snapshot, plan, _worth(plan), 0.0, None, None), then, result)
     raise AssertionError("a greedy rule always answers")
 
 
-def _solved(there: Instance, case: Case) -> list[Result]:
+def solved(there: Instance, case: Case) -> list[Result]:
     """Return what methods found, from best to worst; all say so if the clock stopped any of them."""
     run = Run(there, OBJECTIVES, case.limits, case.seed, None, time.monotonic())
     ready = case.limits.left >= COLD or worker.ready()
@@ -192,15 +213,15 @@ def _worth(plan: Plan) -> float:
     return sum(phase.value for phase in plan.phases if phase.objective == "value")
 
 
-def bounded(case: Case, found: Consolidation, bound: float | None) -> Consolidation:
+def bounded(case: Case, found: Found, bound: float | None) -> Found:
     """Return an answer with a bound on worth less cost, which is given in the instance's unit of value."""
-    reached = found.worth - found.cost
+    reached = found.answer.worth - found.answer.cost
     exact = case.instance.exact
     most = None if bound is None or not exact else max(bound * float(case.instance.value_unit), reached)
     if most is not None and most - reached <= ROUNDING * abs(reached):
         most = reached
     distance = None if most is None or (reached <= 0 < most) else (most - reached) / (abs(reached) or 1.0)
-    return replace(found, bound=most, gap=distance)
+    return replace(found, answer=replace(found.answer, bound=most, gap=distance))
 
 
 def _place(instance: Instance, place: tuple[int, int]) -> tuple[str, int, int]:
@@ -221,21 +242,19 @@ def _after(snapshot: Snapshot, moves: Sequence[Move]) -> Snapshot:
 
     touched = {place[:2] for move in moves for place in (move.source, move.target)}
     jobs = tuple(msgspec.structs.replace(job, running=running(job)) for job in snapshot.jobs)
-    nodes = tuple(_without_layouts(node, touched) for node in snapshot.nodes)
+    nodes = tuple(entry for node in snapshot.nodes for entry in _without_layouts(node, touched))
     return verified(msgspec.structs.replace(snapshot, jobs=jobs, nodes=nodes))
 
 
-def _without_layouts(node: Node, touched: Collection[tuple[str, int]]) -> Node:
+def _without_layouts(node: Node, touched: Collection[Spot]) -> list[Node]:
     """Return a node whose cards list no instances where some of these are gone; those that are used are known."""
-    if not any(gpu.mig_layout for gpu in node.gpus):
-        return node
-    names = [node.name] if node.count == 1 else [f"{node.name}-{copy}" for copy in range(node.count)]
-    gpus, first = [], 0
-    for gpu in node.gpus:
-        cards = range(first, first := first + gpu.count)
-        changed = not gpu.mig_static and any((name, card) in touched for name in names for card in cards)
-        gpus.append(msgspec.structs.replace(gpu, mig_layout=()) if changed else gpu)
-    return msgspec.structs.replace(node, gpus=tuple(gpus))
+    if not any(gpu.mig_layout for gpu in node.gpus) or not touched:
+        return [node]
+
+    def cleared(spot: Spot, gpu: Gpu) -> Gpu:
+        return gpu if gpu.mig_static or spot not in touched else msgspec.structs.replace(gpu, mig_layout=())
+
+    return changed(node, cleared)
 
 
 def _moved(task: RunningTask, target: tuple[str, int, int] | None) -> RunningTask:
@@ -245,7 +264,7 @@ def _moved(task: RunningTask, target: tuple[str, int, int] | None) -> RunningTas
     return msgspec.structs.replace(task, node=node, gpus=(card,), mig_starts=(start,), zone=None, nics=())
 
 
-def _plan(case: Case, after: Snapshot, then: Instance, result: Result) -> Plan:
+def plan_for(case: Case, after: Snapshot, then: Instance, result: Result) -> Plan:
     """Return the checked plan of what starts."""
     provenance = Provenance(
         version=VERSION,

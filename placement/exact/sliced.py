@@ -81,9 +81,9 @@ def _instances(
     kept = _of(only(with_mig, tied), start)
     ways = [start]
     for stays in (kept, Assignment.empty()) if len(kept) else (kept,):
-        left = _beside(loose, with_mig, stays, sliced=True)[0]
+        left = beside(loose, with_mig, stays, sliced=True)[0]
         found = _counted_out(left, objectives, limits, seed, _fitting(left, start), silent)
-        ways.append(_joined(found.assignment, stays))
+        ways.append(joined(found.assignment, stays))
     best = _best(with_mig, objectives, ways, limits)
     reached = scores(with_mig, best, objectives)
     # a bound on a later target takes the values of the earlier ones that counts reach as given
@@ -120,18 +120,18 @@ def _together(
     solve: Solve,
 ) -> Result:
     """Solve for the other jobs what is left beside the MIG tasks, and return both together."""
-    beside, same = _beside(others, instance, found.assignment, sliced=False)
+    left_over, same = beside(others, instance, found.assignment, sliced=False)
     half = limits if same else limits.share(0.5)
-    rest = solve(beside, objectives=objectives, limits=half, seed=seed, start=_fitting(beside, first))
-    ways = [_joined(found.assignment, rest.assignment)]
+    rest = solve(left_over, objectives=objectives, limits=half, seed=seed, start=_fitting(left_over, first))
+    ways = [joined(found.assignment, rest.assignment)]
     parts = [found, rest]
     if not same:
         # what is proven beside these MIG tasks is not proven beside others; and it may be better to place them last
-        whole = _beside(others, instance, Assignment.empty(), sliced=False)[0]
+        whole = beside(others, instance, Assignment.empty(), sliced=False)[0]
         rest = solve(whole, objectives=objectives, limits=limits, seed=seed, start=_fitting(whole, first))
-        left = _beside(with_mig, instance, rest.assignment, sliced=True)[0]
+        left = beside(with_mig, instance, rest.assignment, sliced=True)[0]
         last = _instances(left, objectives, limits, seed, _fitting(left, first), silent)
-        ways.append(_joined(last.assignment, rest.assignment))
+        ways.append(joined(last.assignment, rest.assignment))
         parts += [rest, last]
     best_there_is = same and _counted(objectives) and all(part.stop is Stop.OPTIMAL for part in parts)
     both = ways[0] if best_there_is else _best(instance, objectives, [*ways, first], limits)
@@ -178,7 +178,7 @@ def _of(instance: Instance, assignment: Assignment) -> Assignment:
 # --- one sort beside the other -------------------------------------------------------------------------------
 
 
-def _beside(instance: Instance, whole: Instance, placed: Assignment, sliced: bool) -> tuple[Instance, bool]:
+def beside(instance: Instance, whole: Instance, placed: Assignment, sliced: bool) -> tuple[Instance, bool]:
     """Return an instance with what tasks of other jobs leave, and whether that is all that its own could use.
 
     What is taken of more than all its jobs could use counts as not taken.
@@ -266,7 +266,7 @@ def _fitting(instance: Instance, assignment: Assignment) -> Assignment:
     return mine if all(bool((column >= 0).all()) for column in columns) else Assignment.empty()
 
 
-def _joined(one: Assignment, other: Assignment) -> Assignment:
+def joined(one: Assignment, other: Assignment) -> Assignment:
     """Return the tasks of two assignments of different jobs."""
     lengths = np.concatenate([np.diff(one.offset), np.diff(other.offset)])
     columns = [np.concatenate([getattr(one, name), getattr(other, name)]) for name in ("job", "leaf", "task", "node")]
