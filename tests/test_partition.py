@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import placement as pl
 from placement import units
-from placement.decisions.partition import _up, with_modes
+from placement.decisions.modes import rounded_up, with_modes
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 
 H100 = "H100-80GB"
@@ -153,7 +153,7 @@ def test_a_card_with_mig_on_keeps_what_its_entry_says() -> None:
 
 @given(st.fractions(0, 10**6))
 def test_rounded_up(amount: Fraction) -> None:
-    decimal = units.exact(_up(amount))
+    decimal = units.exact(rounded_up(amount))
     assert amount <= decimal < amount + Fraction(1, 10**6)
 
 

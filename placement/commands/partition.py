@@ -16,7 +16,8 @@ from placement.commands.options import (
     TimeLimitOption,
     WithoutOption,
 )
-from placement.decisions.partition import TRIES, Partition, Spot
+from placement.decisions.entries import Spot
+from placement.decisions.partition import TRIES, Partition
 from placement.decisions.partition import partition as find
 from placement.planning import dump_plan
 from placement.report.terminal import console, counted, number, percent, plain, table

@@ -1,11 +1,15 @@
 r"""Which cards to partition: MIG mode on for some of those that may be switched, off for the others.
 
-With k of the cards in MIG mode there is an ordinary snapshot and an ordinary plan. Several k are tried, at first far
-apart and then around the best, each with two choices of cards: those of nodes with fewest, and those that MIG tasks
-would use if they could have all and others would not. For a bound let :math:`M(k)` be one on what MIG tasks are worth
-when no more than k cards' worth of instances lie on switched cards, and :math:`W(k)` one on what all other tasks are
-worth when k cards less are there for them, whichever these are: both are caps on the cluster, which hold for every
-choice of k cards. *M* grows with k and *W* falls, so between two neighbouring k, k' that were tried
+With k of the cards in MIG mode there is an ordinary snapshot and an ordinary plan, so several k are tried: first what
+both sorts of tasks would use could each have all cards, then the middle of intervals, by turns of one beside the best
+and of that which the bound leaves most; intervals that the bound rules out are left alone. For each k several choices
+of cards are tried: those of nodes with fewest, those that MIG tasks would use and others would not, alone and under
+the caps below, and those of the best choice so far with most instances.
+
+For a bound let :math:`M(k)` be one on what MIG tasks are worth when no more than k cards' worth of instances lie on
+switched cards, and :math:`W(k)` one on what all other tasks are worth when k cards less are there for them, whichever
+these are: both are caps on the cluster, which hold for every choice of k cards. *M* grows with k and *W* falls, so
+between two neighbouring k, k' for which they are known
 
 .. math:: \mathrm{value} \le M(k') + W(k),
 
@@ -17,32 +21,33 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 from numbers import Integral
 
-import msgspec
-
-from placement import arguments, units
+from placement import arguments
+from placement.decisions.entries import Spot
+from placement.decisions.modes import asks, capped, cards_of, only, switchable, waits, with_modes
 from placement.engine import solve
 from placement.errors import UsageError
-from placement.hardware.mig import fraction, geometry
 from placement.honoured import refuse_unhonoured
-from placement.plan import Phase, Plan
-from placement.snapshot import DomainLimit, Gpu, Job, Node, RunningTask, Snapshot, Task
+from placement.plan import Plan
+from placement.snapshot import Snapshot
 from placement.snapshot.leaves import leaf_tasks
 from placement.snapshot.read import verified
 
 TRIES = 7
 """Numbers of cards that are tried, unless said otherwise."""
 
+APART = 0.12
+"""Share of the time left that one sort of tasks alone gets."""
+
+CLOSE = 1e-9
+"""Relative gap that is none: bounds are floating-point numbers."""
+
 ADDED = ("value", "tasks")
 """Objectives that add up over jobs, so that bounds on two sorts of jobs are one on all."""
-
-Spot = tuple[str, int]
-"""A card: name of the node and index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ def partition(
     tries : int
         Numbers of cards to try, at least 2.
     time_limit : float, optional
-        Seconds in all; each solve gets an equal part.
+        Seconds in all that the search tries to keep; each solve gets a part of what is left.
     gap, seed, without
         As in `placement.solve`.
 
@@ -109,7 +114,7 @@ def partition(
         raise UsageError.one(f"is {tries!r:.40}", "give a whole number of at least 2", path="tries")
     arguments.refuse_arguments(None, "exact", time_limit, gap, seed, ("exact",))
     snapshot = verified(snapshot)
-    cards = _switchable(snapshot)
+    cards = switchable(snapshot)
     if not cards:
         raise UsageError.one(
             "no card may be switched: none is mig_switchable, healthy, of a model with MIG, and without running work",
@@ -135,55 +140,120 @@ class _Search:
         tries: int,
     ) -> None:
         self.snapshot, self.cards, self.gap, self.seed = snapshot, cards, gap, seed
+        self.backwards = switchable(snapshot, backwards=True)
         self.without, self.tries = without, tries
         # some of its jobs are a snapshot too: what names others is not honoured, so it is left out or refused here
         self.used = refuse_unhonoured(snapshot, without)
         self.deadline = math.inf if time_limit is None else time.monotonic() + time_limit
         self.plans: dict[int, tuple[Snapshot, Plan, frozenset[Spot]]] = {}
-        self.bounds: dict[int, tuple[float | None, float | None]] = {}
-        self._left = 4 * tries
+        self.instances: dict[int, Plan | None] = {}
+        self.others: dict[int, Plan | None] = {}
+        self._seconds = 0.0
         waiting = [job for job in snapshot.jobs if job.running is None]
         self._mixed = any(
-            _asks(job) and any(task.gpus and not task.mig_profile for _, task in leaf_tasks(job.groups))
+            asks(job) and any(task.gpus and not task.mig_profile for _, task in leaf_tasks(job.groups))
             for job in waiting
         )
 
+    # --- which numbers -------------------------------------------------------------------------------------------
+
     def run(self) -> None:
-        """Try none, all, and then the middle of the interval beside the best with most cards in it."""
-        for number in (0, len(self.cards)):
-            self._try(number)
-        while len(self.plans) < self.tries and time.monotonic() < self.deadline:
-            known = sorted(self.plans)
-            best = max(known, key=self._order)
-            place = known.index(best)
-            beside = [
-                pair for pair in ((place - 1, place), (place, place + 1)) if pair[0] >= 0 and pair[1] < len(known)
-            ]
-            low, high = max(((known[a], known[b]) for a, b in beside), key=lambda pair: pair[1] - pair[0])
-            if high - low < 2:
+        """Try numbers of cards until the best is good enough, or the tries or the time are used up."""
+        last = len(self.cards)
+        self._bound_instances(last)
+        self._bound_others(0)
+        first = self._asked_for()
+        while not self._is_enough() and len(self.plans) < self.tries:
+            number = next((one for one in first if one not in self.plans), None)
+            number = self._next() if number is None else number
+            if number is None or (self.plans and self._is_late()):
                 break
-            self._try((low + high) // 2)
+            self._try(number)
+
+    def _asked_for(self) -> list[int]:
+        """Return how many cards MIG tasks would use, or leave to others, had each sort all of them.
+
+        Where that is enough for both it is what MIG tasks use, or what is halfway if some of them found no place.
+        """
+        last = len(self.cards)
+        mig, whole = _uses(self.instances[last]), _uses(self.others[0])
+        most = sum(1 for spot in self.cards if mig[spot])
+        left = last - sum(1 for spot in self.cards if whole[spot])
+        if most > left:
+            return [left, most]
+        instances = self.instances[last]
+        return [(most + left) // 2 if instances is not None and instances.pending else most]
+
+    def _next(self) -> int | None:
+        """Return a number that is not tried yet, by turns beside the best one and where the bound leaves most."""
+        points = sorted({0, len(self.cards), *self.plans})
+        best = max(sorted(self.plans), key=self._order)
+        value = self._value(best)
+        found: list[tuple[bool, float, int]] = []
+        for low, high in pairwise(points):
+            new = [(low + high) // 2] if high - low > 1 else [one for one in (low, high) if one not in self.plans]
+            bound = self._between(low, high)
+            most = math.inf if bound is None else bound
+            if new and most >= value * (1 - CLOSE):
+                beside = best in (low, high)
+                found.append((beside, high - low if beside else most, new[0]))
+        near = [one for one in found if one[0]]
+        far = [one for one in found if not one[0]]
+        turn = (near, far) if len(self.plans) % 2 else (far, near)
+        return next((max(some)[2] for some in turn if some), None)
+
+    def _value(self, number: int) -> float:
+        return float(self.plans[number][1].phases[0].value)
+
+    def _is_enough(self) -> bool:
+        """Return whether the best is within the gap, and nothing that counts later could be better."""
+        if not self.plans:
+            return False
+        plan = self.plans[max(sorted(self.plans), key=self._order)][1]
+        bound, value = self._overall(), plan.phases[0].value
+        close = bound is not None and bound - value <= (self.gap + CLOSE) * abs(value)
+        return close and (len(plan.phases) == 1 or not plan.pending)
+
+    def _is_late(self) -> bool:
+        """Return whether there is less time than the shortest of the solves took."""
+        return self.deadline - time.monotonic() <= self._seconds
+
+    # --- one number ----------------------------------------------------------------------------------------------
 
     def _try(self, number: int) -> None:
-        """Try some sets of so many cards, and bound all of them."""
-        everything, nothing = dict.fromkeys(self.cards, True), dict.fromkeys(self.cards, False)
-        fixed = [gpu for node, card, gpu in _cards(self.snapshot, every=True) if (node, card) not in everything]
-        with_mig = sum(gpu.mig_enabled for gpu in fixed)
-        instances = _capped(with_modes(_only(self.used, mig=True), everything), with_mig + number)
-        others = _capped(
-            with_modes(_only(self.used, mig=False), nothing), len(fixed) - with_mig + len(self.cards) - number
-        )
-        apart = [self._solved(one, ()) if _waits(one) else None for one in (instances, others)]
-        best: tuple[Snapshot, Plan, frozenset[Spot]] | None = None
-        for on in dict.fromkeys((frozenset(self.cards[:number]), self._wished_for(number, *apart))):
+        """Try some sets of so many cards, and bound all of them, until the best is good enough or time is up."""
+        tried: set[frozenset[Spot]] = set()
+        for choose in (self._front, self._used_alone, self._used_within, self._as_in_best):
+            if tried and (self._is_enough() or self._is_late()):
+                return
+            on = choose(number)
+            if on in tried:
+                continue
+            tried.add(on)
             after = with_modes(self.snapshot, {spot: spot in on for spot in self.cards})
             plan = self._solved(after, self.without)
-            if best is None or _rank(plan) > _rank(best[1]):
-                best = after, plan, on
-        assert best is not None
-        self.plans[number] = best
-        first = best[1].phases[0]
-        self.bounds[number] = self._bound(apart[0], first), self._bound(apart[1], first)
+            if number not in self.plans or _rank(plan) > _rank(self.plans[number][1]):
+                self.plans[number] = after, plan, on
+
+    def _front(self, number: int) -> frozenset[Spot]:
+        """Return cards of the nodes with fewest; of counted nodes such that the smaller part gets listed."""
+        few = 2 * number <= len(self.cards)
+        return frozenset((self.backwards if few else self.cards)[:number])
+
+    def _used_alone(self, number: int) -> frozenset[Spot]:
+        return self._wished_for(number, self.instances[len(self.cards)], self.others[0])
+
+    def _used_within(self, number: int) -> frozenset[Spot]:
+        self._bound_instances(number)
+        self._bound_others(number)
+        return self._wished_for(number, self.instances[number], self.others[number])
+
+    def _as_in_best(self, number: int) -> frozenset[Spot]:
+        """Return the cards of the best choice so far: those without instances leave first, those that idle come."""
+        _, plan, on = self.plans[max(sorted(self.plans), key=self._order)]
+        used = _uses(plan)
+        order = sorted(self.cards, key=lambda spot: (spot not in on, -used[spot] if spot in on else used[spot]))
+        return frozenset(order[:number])
 
     def _wished_for(self, number: int, instances: Plan | None, others: Plan | None) -> frozenset[Spot]:
         """Return the cards that MIG tasks use most where they could have all, and other tasks not at all."""
@@ -192,20 +262,62 @@ class _Search:
         order = sorted(self.cards, key=lambda spot: (whole[spot] - mig[spot], place[spot]))
         return frozenset(order[:number])
 
-    def _solved(self, snapshot: Snapshot, without: Sequence[str]) -> Plan:
-        limit = (
-            None if self.deadline == math.inf else max(0.05, (self.deadline - time.monotonic()) / max(1, self._left))
-        )
-        self._left -= 1
-        return solve(snapshot, gap=self.gap, time_limit=limit, seed=self.seed, without=without)
+    def _solved(self, snapshot: Snapshot, without: Sequence[str], share: float = 0.5) -> Plan:
+        """Return the plan for a snapshot, found in a share of the time left."""
+        began = time.monotonic()
+        limit = None if self.deadline == math.inf else max(0.05, (self.deadline - began) * share)
+        plan = solve(snapshot, gap=self.gap, time_limit=limit, seed=self.seed, without=without)
+        seconds = time.monotonic() - began
+        self._seconds = min(self._seconds or seconds, seconds)
+        return plan
 
-    def _bound(self, apart: Plan | None, first: Phase) -> float | None:
+    # --- bounds --------------------------------------------------------------------------------------------------
+
+    def _bound_instances(self, number: int) -> None:
+        """Solve for the MIG tasks where all cards are switched on, and so many may be used."""
+        if number not in self.instances:
+            _, with_mig = self._fixed()
+            modes = dict.fromkeys(self.cards, True)
+            self.instances[number] = self._alone(with_modes(only(self.used, mig=True), modes), with_mig + number)
+
+    def _bound_others(self, number: int) -> None:
+        """Solve for the other tasks where all cards are switched off, and all but so many may be used."""
+        if number not in self.others:
+            fixed, with_mig = self._fixed()
+            modes = dict.fromkeys(self.cards, False)
+            left = fixed - with_mig + len(self.cards) - number
+            self.others[number] = self._alone(with_modes(only(self.used, mig=False), modes), left)
+
+    def _alone(self, snapshot: Snapshot, cards: int) -> Plan | None:
+        return self._solved(capped(snapshot, cards), (), APART) if waits(snapshot) else None
+
+    def _fixed(self) -> tuple[int, int]:
+        """Return how many cards cannot be switched, and how many of these have MIG on."""
+        mine = set(self.cards)
+        others = [gpu for node, card, gpu in cards_of(self.snapshot, every=True) if (node, card) not in mine]
+        return len(others), sum(gpu.mig_enabled for gpu in others)
+
+    def _bound(self, apart: Plan | None) -> float | None:
         """Return what a plan for one sort of jobs proves of the first objective, 0 where none of them counts in it."""
+        first = next(iter(self.plans.values()))[1].phases[0]
         if first.objective not in ADDED or self._mixed:
             return None
         if apart is None or apart.phases[0].priority != first.priority:
             return 0.0
         return apart.phases[0].bound
+
+    def _between(self, low: int, high: int) -> float | None:
+        """Return a bound on what is reached with a number of cards from one to another."""
+        above = min(number for number in self.instances if number >= high)
+        below = max(number for number in self.others if number <= low)
+        more, less = self._bound(self.instances[above]), self._bound(self.others[below])
+        return None if more is None or less is None else more + less
+
+    def _overall(self) -> float | None:
+        """Return a bound on what is reached with any number of cards."""
+        known = sorted({0, len(self.cards), *self.instances, *self.others})
+        found = [self._between(low, high) for low, high in pairwise(known)]
+        return None if any(one is None for one in found) else max(one for one in found if one is not None)
 
     def _order(self, number: int) -> tuple[list[float], int]:
         return _rank(self.plans[number][1]), -number
@@ -213,7 +325,7 @@ class _Search:
     def answer(self) -> Partition:
         """Return the best of what was tried."""
         after, plan, chosen = self.plans[max(sorted(self.plans), key=self._order)]
-        was = {(node, card): gpu.mig_enabled for node, card, gpu in _cards(self.snapshot)}
+        was = {(node, card): gpu.mig_enabled for node, card, gpu in cards_of(self.snapshot)}
         value = float(plan.phases[0].value)
         bound = self._overall()
         distance = (
@@ -230,14 +342,6 @@ class _Search:
             tried=tuple((number, float(self.plans[number][1].phases[0].value)) for number in sorted(self.plans)),
         )
 
-    def _overall(self) -> float | None:
-        """Return the largest sum of bounds over neighbouring numbers of cards."""
-        known = sorted(self.bounds)
-        pairs = [(self.bounds[high][0], self.bounds[low][1]) for low, high in pairwise(known)]
-        if any(more is None or less is None for more, less in pairs):
-            return None
-        return max((more or 0.0) + (less or 0.0) for more, less in pairs)
-
 
 def _rank(plan: Plan) -> list[float]:
     return [phase.value if phase.sense == "max" else -phase.value for phase in plan.phases]
@@ -247,111 +351,3 @@ def _uses(plan: Plan | None) -> Counter[Spot]:
     """Return how many tasks of a plan are on each card."""
     tasks = () if plan is None else zip(plan.tasks.node, plan.tasks.gpus, strict=True)
     return Counter((node, card) for node, cards in tasks for card in cards)
-
-
-def _waits(snapshot: Snapshot) -> bool:
-    return any(job.running is None for job in snapshot.jobs)
-
-
-# --- snapshots ---------------------------------------------------------------------------------------------------
-
-
-def _cards(snapshot: Snapshot, every: bool = False) -> list[tuple[str, int, Gpu]]:
-    """Return the cards of the nodes on which some card is switchable, or those of all nodes."""
-    found = []
-    for node in snapshot.nodes:
-        if every or any(gpu.mig_switchable for gpu in node.gpus):
-            listed = [gpu for gpu in node.gpus for _ in range(gpu.count)]
-            for name in _names(node):
-                found += [(name, card, gpu) for card, gpu in enumerate(listed)]
-    return found
-
-
-def _names(node: Node) -> list[str]:
-    return [node.name] if node.count == 1 else [f"{node.name}-{copy}" for copy in range(node.count)]
-
-
-def _switchable(snapshot: Snapshot) -> list[Spot]:
-    """Return the cards that may be switched, those on nodes with fewest of them first: so whole nodes stay whole."""
-    busy = {
-        (place.node, card)
-        for job in snapshot.jobs
-        if job.running is not None
-        for place in job.running.tasks
-        for card in place.gpus
-    }
-    free: dict[str, list[Spot]] = {}
-    for node, card, gpu in _cards(snapshot):
-        usable = gpu.mig_switchable and gpu.health == "healthy" and geometry(gpu.model) is not None
-        if usable and (node, card) not in busy:
-            free.setdefault(node, []).append((node, card))
-    return [spot for spots in sorted(free.values(), key=len) for spot in spots]
-
-
-def with_modes(snapshot: Snapshot, modes: dict[Spot, bool]) -> Snapshot:
-    """Return the snapshot with MIG on or off on some cards; nodes with a count are listed one by one for it."""
-    nodes: list[Node] = []
-    for node in snapshot.nodes:
-        if not any(gpu.mig_switchable for gpu in node.gpus):
-            nodes.append(node)
-            continue
-        for name in _names(node):
-            gpus: list[Gpu] = []
-            for card, gpu in enumerate(entry for entry in node.gpus for _ in range(entry.count)):
-                one = msgspec.structs.replace(gpu, count=1)
-                on = modes.get((name, card))
-                if on is not None and on != gpu.mig_enabled:
-                    one = msgspec.structs.replace(one, mig_enabled=on, mig_layout=(), mig_static=False)
-                    if on:  # instances are not shared; with MIG off the card is as its entry says
-                        one = msgspec.structs.replace(one, sharing="shared", replicas=None, vgpu_policy="")
-                if gpus and msgspec.structs.replace(gpus[-1], count=1) == one:
-                    gpus[-1] = msgspec.structs.replace(gpus[-1], count=gpus[-1].count + 1)
-                else:
-                    gpus.append(one)
-            nodes.append(msgspec.structs.replace(node, name=name, count=1, gpus=tuple(gpus)))
-    return msgspec.structs.replace(snapshot, nodes=tuple(nodes))
-
-
-def _only(snapshot: Snapshot, mig: bool) -> Snapshot:
-    """Return the snapshot with the waiting jobs that have MIG tasks, or those that have none."""
-    jobs = tuple(job for job in snapshot.jobs if job.running is not None or _asks(job) == mig)
-    return msgspec.structs.replace(snapshot, jobs=jobs)
-
-
-def _asks(job: Job) -> bool:
-    """Return whether some task of a job asks for a MIG instance."""
-    return any(task.mig_profile for _, task in leaf_tasks(job.groups))
-
-
-def _capped(snapshot: Snapshot, cards: int) -> Snapshot:
-    """Return the snapshot with a cap on the cards that new tasks may take, whichever these are."""
-    taken = sum(
-        (_part(task, place) for job in snapshot.jobs if job.running is not None for task, place in _running(job)),
-        Fraction(0),
-    )
-    most: units.Quantity = _up(taken + cards)
-    whole = next((limit for limit in snapshot.limits if limit.level == "cluster"), DomainLimit(level="cluster"))
-    if whole.gpus is not None and units.exact(whole.gpus) <= units.exact(most):
-        most = whole.gpus
-    # a domain has one entry, which says all its caps
-    others = tuple(limit for limit in snapshot.limits if limit.level != "cluster")
-    return msgspec.structs.replace(snapshot, limits=(*others, msgspec.structs.replace(whole, gpus=most)))
-
-
-def _up(amount: Fraction) -> str:
-    """Return an amount as a decimal number, rounded up to millionths: so that a bound stays one."""
-    whole, millionths = divmod(math.ceil(amount * 10**6), 10**6)
-    return f"{whole}.{millionths:06}"
-
-
-def _running(job: Job) -> Iterator[tuple[Task, RunningTask]]:
-    tasks = dict(leaf_tasks(job.groups))
-    for place in job.running.tasks if job.running is not None else ():
-        yield tasks[place.group], place
-
-
-def _part(task: Task, place: RunningTask) -> Fraction:
-    """Return how many cards a running task counts as."""
-    if task.mig_profile:
-        return fraction(task.mig_profile) or Fraction(0)
-    return len(place.gpus) * (Fraction(1) if task.gpu_share is None else units.exact(task.gpu_share))

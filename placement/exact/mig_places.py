@@ -61,7 +61,7 @@ def items_of(instance: Instance, at_home: Collection[tuple[int, int]] = ()) -> t
     for shape, task in enumerate(instance.shapes):
         if task.profile < 0 or not wanted[shape]:
             continue
-        enough = (free >= np.array(task.demand, dtype=np.int64)).all(axis=1)
+        enough: Bools = np.logical_and.reduce(free >= np.array(task.demand, dtype=np.int64), axis=1)
         enough[[number for one, number in at_home if one == shape]] = True
         admits = instance.admits_node[shape] & enough
         item = number.setdefault((task.profile, admits.tobytes()), len(items))
