@@ -216,7 +216,7 @@ def tiny(draw: st.DrawFn) -> Snapshot:
     )
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tiny())
 def test_against_all_choices(snapshot: Snapshot) -> None:
     found = pl.partition(snapshot)
@@ -245,3 +245,67 @@ def test_command(tmp_path: Path) -> None:
     assert b"name another file" in same.stderr
     both = subprocess.run([*command[:5], "-o", "-", "--format", "json"], capture_output=True, check=False)
     assert (both.returncode, both.stdout) == (2, b"")
+
+
+def test_counted_nodes_stay_counted() -> None:
+    """Ten sevenths want two cards of forty nodes of four, and the others 156: the last node alone is another."""
+    gpus = (Gpu(model=H100, count=4, mig_switchable=True),)
+    nodes = (Node(name="n", count=40, cpu=8, gpus=gpus),)
+    snapshot = Snapshot(nodes=nodes, jobs=(job("w", Task(gpus=1), count=156), job("s", SMALL, count=10)))
+    found = pl.partition(snapshot)
+    assert found.value == pytest.approx(156_000 + 10 * SEVENTH)
+    assert found.bound == pytest.approx(found.value)
+    assert {node for node, _ in found.on} == {"n-39"}
+    assert [(node.name, node.count, node.cpu) for node in found.after.nodes] == [("n", 39, 8), ("n-39", 1, 8)]
+    # and where most are switched on, those at the front are
+    most = Snapshot(nodes=nodes, jobs=(job("w", Task(gpus=4)), job("s", SMALL, count=7 * 150)))
+    found = pl.partition(most)
+    assert found.value == pytest.approx(154_000)
+    assert found.after.nodes[0].count == len(found.on) // 4
+    assert found.after.nodes[0].gpus[0].mig_enabled
+
+
+def test_many_counted_nodes() -> None:
+    """What both sorts ask for says how many cards, so the first number that is tried gives all they are worth.
+
+    100 nodes of 8: whole nodes 20 times, 2 cards 100 times, 2,800 sevenths on 400 cards: 760 of 800 cards.
+    """
+    gpus = (Gpu(model=H100, count=8, mig_switchable=True),)
+    jobs = (
+        job("big", Task(gpus=8, cpu=64), count=20),
+        job("two", Task(gpus=2, cpu=8), count=100),
+        job("s", msgspec.structs.replace(SMALL, cpu=1), count=2_800),
+    )
+    found = pl.partition(Snapshot(nodes=(Node(name="n", count=100, cpu=128, gpus=gpus),), jobs=jobs))
+    assert found.value == pytest.approx(160_000 + 200_000 + 400_000)
+    assert found.bound == pytest.approx(found.value)
+    assert len(found.tried) == 1
+    assert len(found.on) == 400
+
+
+def test_the_best_of_a_contested_number() -> None:
+    """Eight cards, and more of both sorts than there is room for. A 7g weighs 3, a pair of cards 2 and one card 1.
+
+    Three cards for the 7g, 9,000, two pairs, 8,000, and a card: 18,000, with three or four cards, but not with others.
+    """
+    jobs = (
+        job("seven", Task(gpus=1, mig_profile="7g.80gb"), count=3, weight=3),
+        job("pair", Task(gpus=2), count=2, weight=2),
+        job("card", Task(gpus=1), count=8),
+        job("small", SMALL, count=30, weight=1),
+    )
+    found = pl.partition(two_nodes(*jobs))
+    assert (found.value, found.bound) == (pytest.approx(18_000), pytest.approx(18_000))
+    assert len(found.on) in (3, 4)
+
+
+def test_a_second_choice_of_cards() -> None:
+    """The nodes with fewest cards are those with the cores that the whole cards need: instances go to the other."""
+    nodes = (
+        Node(name="few", cpu=8, gpus=(Gpu(model=H100, count=1, mig_switchable=True),)),
+        Node(name="more", cpu=1, gpus=(Gpu(model=H100, count=2, mig_switchable=True),)),
+    )
+    jobs = (job("w", Task(gpus=1, cpu=8)), job("s", SMALL, count=14))
+    found = pl.partition(Snapshot(nodes=nodes, jobs=jobs))
+    assert (found.value, found.bound) == (pytest.approx(3000), pytest.approx(3000))
+    assert found.on == (("more", 0), ("more", 1))

@@ -1,27 +1,27 @@
 r"""Which cards to partition: MIG mode on for some of those that may be switched, off for the others.
 
 With k of the cards in MIG mode there is an ordinary snapshot and an ordinary plan, so several k are tried: first what
-both sorts of tasks would use could each have all cards, then the middle of intervals, by turns of one beside the best
-and of that which the bound leaves most; intervals that the bound rules out are left alone. For each k several choices
-of cards are tried: those of nodes with fewest, those that MIG tasks would use and others would not, alone and under
+both sorts of tasks would use could each have all cards, then the middle of the interval to which the bound leaves most;
+intervals that it rules out are left alone. For each k several choices
+of cards are tried: those of nodes with fewest, those that MIG tasks would use or others would not, alone and under
 the caps below, and those of the best choice so far with most instances.
 
 For a bound let :math:`M(k)` be one on what MIG tasks are worth when no more than k cards' worth of instances lie on
 switched cards, and :math:`W(k)` one on what all other tasks are worth when k cards less are there for them, whichever
-these are: both are caps on the cluster, which hold for every choice of k cards. *M* grows with k and *W* falls, so
-between two neighbouring k, k' for which they are known
+these are: both are caps on the cluster, which hold for every choice of k cards. With k cards no more than
+*M*(k) + *W*(k) is reached; and as *M* grows with k and *W* falls, between neighbouring k, k' for which they are known
 
-.. math:: \mathrm{value} \le M(k') + W(k),
+.. math:: \mathrm{value} \le M(k') + W(k).
 
-and the largest of these over all neighbours bounds every choice.
+The largest of all these bounds every choice.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
@@ -40,14 +40,17 @@ from placement.snapshot.read import verified
 TRIES = 7
 """Numbers of cards that are tried, unless said otherwise."""
 
-APART = 0.12
-"""Share of the time left that one sort of tasks alone gets."""
+PART, APART = 0.4, 0.12
+"""Share of the time left that a solve gets, and one for one sort of tasks alone."""
 
 CLOSE = 1e-9
 """Relative gap that is none: bounds are floating-point numbers."""
 
 ADDED = ("value", "tasks")
 """Objectives that add up over jobs, so that bounds on two sorts of jobs are one on all."""
+
+Choice = Callable[[int], frozenset[Spot]]
+"""Which cards to switch on, given how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,8 @@ class _Search:
         self.plans: dict[int, tuple[Snapshot, Plan, frozenset[Spot]]] = {}
         self.instances: dict[int, Plan | None] = {}
         self.others: dict[int, Plan | None] = {}
-        self._seconds = 0.0
+        self.tried: dict[int, set[frozenset[Spot]]] = defaultdict(set)
+        self._beside = 0.0
         waiting = [job for job in snapshot.jobs if job.running is None]
         self._mixed = any(
             asks(job) and any(task.gpus and not task.mig_profile for _, task in leaf_tasks(job.groups))
@@ -159,77 +163,88 @@ class _Search:
 
     def run(self) -> None:
         """Try numbers of cards until the best is good enough, or the tries or the time are used up."""
-        last = len(self.cards)
-        self._bound_instances(last)
+        self._bound_instances(len(self.cards))
         self._bound_others(0)
-        first = self._asked_for()
-        while not self._is_enough() and len(self.plans) < self.tries:
-            number = next((one for one in first if one not in self.plans), None)
-            number = self._next() if number is None else number
-            if number is None or (self.plans and self._is_late()):
+        # where time is short, another number is worth more than another choice of so many cards
+        usual: list[Choice] = [self._front]
+        usual += [self._used_alone, self._used_within] if self.deadline == math.inf else []
+        for number in self._asked_for():
+            self._try(number, usual)
+        looked_at: set[int] = set()
+        while not self._is_done():
+            best = self._best()
+            if best not in looked_at:
+                looked_at.add(best)
+                self._try(best, (self._used_alone, self._left_alone, self._used_within, self._as_in_best))
+                continue
+            following = self._next()
+            if following is None or len(self.plans) >= self.tries:
                 break
-            self._try(number)
+            self._try(following, usual)
 
     def _asked_for(self) -> list[int]:
         """Return how many cards MIG tasks would use, or leave to others, had each sort all of them.
 
-        Where that is enough for both it is what MIG tasks use, or what is halfway if some of them found no place.
+        Where that is enough for both it is what MIG tasks use, or what is halfway if some tasks found no place.
         """
         last = len(self.cards)
-        mig, whole = _uses(self.instances[last]), _uses(self.others[0])
-        most = sum(1 for spot in self.cards if mig[spot])
-        left = last - sum(1 for spot in self.cards if whole[spot])
+        (most, all_of_them), (whole, all_others) = (self._used(plan) for plan in (self.instances[last], self.others[0]))
+        left = last - whole
         if most > left:
             return [left, most]
-        instances = self.instances[last]
-        return [(most + left) // 2 if instances is not None and instances.pending else most]
+        return [most if all_of_them and all_others else (most + left) // 2]
+
+    def _used(self, plan: Plan | None) -> tuple[int, bool]:
+        """Return how many of the cards a plan uses, and whether all tasks run.
+
+        Those that found no place in the time are taken to use as much as the others, as far as there are cards.
+        """
+        if plan is None:
+            return 0, True
+        used = _uses(plan)
+        cards, tasks = sum(1 for spot in self.cards if used[spot]), len(plan.tasks)
+        missing = sum(job.wanted - job.placed for job in plan.pending if job.reason == "no_room")
+        return min(len(self.cards), cards * (tasks + missing) // max(1, tasks)), not missing
 
     def _next(self) -> int | None:
-        """Return a number that is not tried yet, by turns beside the best one and where the bound leaves most."""
+        """Return a number that is not tried yet, where the bound leaves most; of equals beside the best one."""
         points = sorted({0, len(self.cards), *self.plans})
-        best = max(sorted(self.plans), key=self._order)
+        best = self._best()
         value = self._value(best)
-        found: list[tuple[bool, float, int]] = []
+        found: list[tuple[float, bool, int, int]] = []
         for low, high in pairwise(points):
             new = [(low + high) // 2] if high - low > 1 else [one for one in (low, high) if one not in self.plans]
             bound = self._between(low, high)
             most = math.inf if bound is None else bound
             if new and most >= value * (1 - CLOSE):
-                beside = best in (low, high)
-                found.append((beside, high - low if beside else most, new[0]))
-        near = [one for one in found if one[0]]
-        far = [one for one in found if not one[0]]
-        turn = (near, far) if len(self.plans) % 2 else (far, near)
-        return next((max(some)[2] for some in turn if some), None)
+                found.append((most, best in (low, high), high - low, new[0]))
+        return max(found)[-1] if found else None
 
     def _value(self, number: int) -> float:
         return float(self.plans[number][1].phases[0].value)
 
     def _is_enough(self) -> bool:
         """Return whether the best is within the gap, and nothing that counts later could be better."""
-        if not self.plans:
-            return False
-        plan = self.plans[max(sorted(self.plans), key=self._order)][1]
+        plan = self.plans[self._best()][1]
         bound, value = self._overall(), plan.phases[0].value
         close = bound is not None and bound - value <= (self.gap + CLOSE) * abs(value)
         return close and (len(plan.phases) == 1 or not plan.pending)
 
-    def _is_late(self) -> bool:
-        """Return whether there is less time than the shortest of the solves took."""
-        return self.deadline - time.monotonic() <= self._seconds
+    def _is_done(self) -> bool:
+        """Return whether the best is good enough, or a solve would have little time beside compiling and checking."""
+        return self._is_enough() or self.deadline - time.monotonic() <= 2 * self._beside
 
     # --- one number ----------------------------------------------------------------------------------------------
 
-    def _try(self, number: int) -> None:
-        """Try some sets of so many cards, and bound all of them, until the best is good enough or time is up."""
-        tried: set[frozenset[Spot]] = set()
-        for choose in (self._front, self._used_alone, self._used_within, self._as_in_best):
-            if tried and (self._is_enough() or self._is_late()):
+    def _try(self, number: int, choices: Sequence[Choice]) -> None:
+        """Try some sets of so many cards, until the best is good enough or time is up; one in any case."""
+        for choose in choices:
+            if self.plans and self._is_done():
                 return
             on = choose(number)
-            if on in tried:
+            if on in self.tried[number]:
                 continue
-            tried.add(on)
+            self.tried[number].add(on)
             after = with_modes(self.snapshot, {spot: spot in on for spot in self.cards})
             plan = self._solved(after, self.without)
             if number not in self.plans or _rank(plan) > _rank(self.plans[number][1]):
@@ -243,6 +258,11 @@ class _Search:
     def _used_alone(self, number: int) -> frozenset[Spot]:
         return self._wished_for(number, self.instances[len(self.cards)], self.others[0])
 
+    def _left_alone(self, number: int) -> frozenset[Spot]:
+        """Return the cards that other tasks would not use if they could have all."""
+        whole = _uses(self.others[0])
+        return frozenset(sorted(self.cards, key=lambda spot: whole[spot])[:number])
+
     def _used_within(self, number: int) -> frozenset[Spot]:
         self._bound_instances(number)
         self._bound_others(number)
@@ -250,7 +270,7 @@ class _Search:
 
     def _as_in_best(self, number: int) -> frozenset[Spot]:
         """Return the cards of the best choice so far: those without instances leave first, those that idle come."""
-        _, plan, on = self.plans[max(sorted(self.plans), key=self._order)]
+        _, plan, on = self.plans[self._best()]
         used = _uses(plan)
         order = sorted(self.cards, key=lambda spot: (spot not in on, -used[spot] if spot in on else used[spot]))
         return frozenset(order[:number])
@@ -262,13 +282,13 @@ class _Search:
         order = sorted(self.cards, key=lambda spot: (whole[spot] - mig[spot], place[spot]))
         return frozenset(order[:number])
 
-    def _solved(self, snapshot: Snapshot, without: Sequence[str], share: float = 0.5) -> Plan:
-        """Return the plan for a snapshot, found in a share of the time left."""
-        began = time.monotonic()
-        limit = None if self.deadline == math.inf else max(0.05, (self.deadline - began) * share)
+    def _solved(self, snapshot: Snapshot, without: Sequence[str], share: float = PART) -> Plan:
+        """Return the plan for a snapshot, found in a share of the time left, or in all that is left for the last."""
+        left = self.deadline - time.monotonic()
+        part = left if share == PART and share * left <= 2 * self._beside else share * left
+        limit = None if left == math.inf else max(0.05, part)
         plan = solve(snapshot, gap=self.gap, time_limit=limit, seed=self.seed, without=without)
-        seconds = time.monotonic() - began
-        self._seconds = min(self._seconds or seconds, seconds)
+        self._beside = max(self._beside, plan.seconds["compile"] + plan.seconds["check"])
         return plan
 
     # --- bounds --------------------------------------------------------------------------------------------------
@@ -314,17 +334,21 @@ class _Search:
         return None if more is None or less is None else more + less
 
     def _overall(self) -> float | None:
-        """Return a bound on what is reached with any number of cards."""
+        """Return a bound on what is reached with any number of cards: those known, and those strictly between them."""
         known = sorted({0, len(self.cards), *self.instances, *self.others})
-        found = [self._between(low, high) for low, high in pairwise(known)]
+        found = [self._between(number, number) for number in known]
+        found += [self._between(low, high) for low, high in pairwise(known) if high - low > 1]
         return None if any(one is None for one in found) else max(one for one in found if one is not None)
+
+    def _best(self) -> int:
+        return max(sorted(self.plans), key=self._order)
 
     def _order(self, number: int) -> tuple[list[float], int]:
         return _rank(self.plans[number][1]), -number
 
     def answer(self) -> Partition:
         """Return the best of what was tried."""
-        after, plan, chosen = self.plans[max(sorted(self.plans), key=self._order)]
+        after, plan, chosen = self.plans[self._best()]
         was = {(node, card): gpu.mig_enabled for node, card, gpu in cards_of(self.snapshot)}
         value = float(plan.phases[0].value)
         bound = self._overall()
