@@ -38,6 +38,10 @@ class Clock:
         self._node_class = instance.node_class.tolist()
         self._known: dict[tuple[int, int, frozenset[int], int], int] = {}
 
+    def plain(self, number: int) -> bool:
+        """Return whether jobs of a class depend on nothing but level, models and number of tasks."""
+        return self._plain[number]
+
     def run(self, job: int, tasks: Sequence[Placed]) -> int:
         """Return how long a job runs with some tasks placed, from its start to its end."""
         number = int(self._instance.job_class[job])

@@ -1,0 +1,348 @@
+"""Few jobs, solved to the end: all orders of starts, less those that others make needless.
+
+Sorted by start, each job of some best schedule starts as soon as its nodes let it, and no sooner than the one before.
+A label is what such a beginning leaves: which jobs have started, when the last one did, and when the cards in use on
+each node come free. Of two labels with the same jobs one makes the other needless if it costs no more and leaves every
+node as free from the other's moment on. So do prices of cards over time: whatever they are, what the rest costs at
+least at these prices is a bound on what it costs (Lagrange), and the best of them come from a linear program.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+
+from placement.exact import highs
+from placement.exact.arrays import Program
+from placement.scheduling.counts import Counted
+from placement.scheduling.passes import Pass
+
+MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
+"""Jobs, nodes, and starts of all jobs together, up to which this is tried."""
+MOST_LABELS, MOST_APART = 50_000, 4_000
+"""Labels after which it is given up, with nodes taken together and told apart."""
+MEASURES = 3
+"""Dual feasible functions by which tasks are measured beside their cards."""
+ROUNDING = 1e-6
+
+_Node = tuple[tuple[int, int, int], ...]
+"""When tasks end, how many cards each holds, and how many there are, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    job: int
+    release: int
+    length: int
+    weight: int
+    cards: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    moment: int
+    cost: int
+    nodes: tuple[_Node, ...]
+    before: _Label | None
+    job: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What is known of the best schedule of few jobs.
+
+    Attributes
+    ----------
+    order : tuple of int
+        Jobs by start, of a schedule that may be better than what was known; empty where there is none.
+    bound : int
+        No schedule is better.
+    """
+
+    order: tuple[int, ...]
+    bound: int
+
+
+def settle(work: Counted, best: Pass) -> Settled | None:
+    """Return what can be shown of few jobs, given a good schedule; None where that is not for this method.
+
+    First nodes are taken together, by measures that tell much of how tasks fit on them. What is best then is a bound,
+    and often as much as is known. If not, nodes are told apart, unless that takes too long.
+    """
+    size = int(work.free[0]) if len(work.free) else 0
+    jobs = _jobs(work, best, size)
+    if jobs is None:
+        return None
+    unit = reduce(math.gcd, [time for job in jobs for time in (job.length, job.release)], 0) or 1
+    scaled = [_Job(one.job, one.release // unit, one.length // unit, one.weight, one.cards, one.tasks) for one in jobs]
+    known = best.value // unit
+    slack = known - sum(one.weight * one.length for one in scaled)
+    last = [one.release + (slack // one.weight if one.weight else sum(j.length for j in scaled)) for one in scaled]
+    if sum(end - one.release + 1 for one, end in zip(scaled, last, strict=True)) > MOST_SLOTS:
+        return None
+    prices = _prices(scaled, last, size, len(work.free))
+    together = _Search(scaled, last, prices, _together(size, len(work.free)), known).run(MOST_LABELS)
+    if together is None or len(work.free) == 1 or together.cost == known:
+        return None if together is None else _settled(together, unit)
+    apart = _Search(scaled, last, prices, _apart(size, len(work.free)), known).run(MOST_APART)
+    return _settled(together if apart is None else apart, unit)
+
+
+def _settled(label: _Label, unit: int) -> Settled:
+    order: list[int] = []
+    at: _Label | None = label
+    while at is not None and at.job >= 0:
+        order.append(at.job)
+        at = at.before
+    return Settled(tuple(order[::-1]), label.cost * unit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """What tasks are put on.
+
+    Attributes
+    ----------
+    nodes : int
+        Number of things that are alike.
+    room : tuple of int
+        What each has by each measure.
+    tables : tuple of tuple of int
+        What a task counts by its cards, for each measure.
+    tasks : bool
+        Whether all tasks of a job go to one thing.
+    """
+
+    nodes: int
+    room: tuple[int, ...]
+    tables: tuple[tuple[int, ...], ...]
+    tasks: bool
+
+
+def _apart(size: int, nodes: int) -> _Space:
+    return _Space(nodes, (size,), (tuple(range(size + 1)),), False)
+
+
+def _together(size: int, nodes: int) -> _Space:
+    measures = _measures(size) if nodes > 1 else _measures(size)[:1]
+    scale = reduce(math.lcm, (part.denominator for measure in measures for part in measure), 1)
+    tables = tuple(tuple(int(part * scale) for part in measure) for measure in measures)
+    return _Space(1, (nodes * scale,) * len(measures), tables, True)
+
+
+def _jobs(work: Counted, best: Pass, size: int) -> list[_Job] | None:
+    """Return the jobs, or None where they are too many or not alike enough."""
+    many = len(best.starts) > MOST_JOBS or len(work.free) > MOST_NODES or best.late
+    plain = not work.work.ongoing and not work.work.windows and not any(work.work.after)
+    if many or not plain or len(set(work.free.tolist())) != 1 or any(end >= 0 for end in work.deadline):
+        return None
+    found = []
+    for job, *_ in best.starts:
+        gang = work.gangs[work.job_class[job]]
+        whole = gang.tasks == 1 or gang.cards == size
+        if len(gang.kinds) != 1 or len(gang.kinds[0].nodes) != len(work.free) or not whole or work.by_level:
+            return None
+        least = gang.kinds[0].least
+        found.append(_Job(job, work.release[job], least, work.weight[job], gang.cards, gang.tasks))
+    return found
+
+
+def _measures(size: int) -> list[list[Fraction]]:
+    """Return ways to count a task by its cards, each so that what a node can hold counts 1 at most.
+
+    The first is its part of the cards; the others are the dual feasible functions u(k) of Fekete and Schepers (2001).
+    """
+    measures = [[Fraction(cards, size) for cards in range(size + 1)]]
+    for k in range(1, MEASURES + 1):
+        rounded = [Fraction((k + 1) * cards // size, k) for cards in range(size + 1)]
+        exact = [not (k + 1) * cards % size for cards in range(size + 1)]
+        measures.append([measures[0][cards] if exact[cards] else rounded[cards] for cards in range(size + 1)])
+    return measures
+
+
+def _prices(jobs: Sequence[_Job], last: Sequence[int], size: int, nodes: int) -> tuple[list[list[float]], list[float]]:
+    """Return what a task of so many cards pays until each moment, and all nodes together.
+
+    The prices of each measure in each slot of time are duals of the linear program of starts by slot, at least 0.
+    """
+    horizon = max(end + one.length for one, end in zip(jobs, last, strict=True))
+    measures = _measures(size) if nodes > 1 else _measures(size)[:1]
+    cost: list[float] = []
+    rows: list[int] = []
+    columns: list[int] = []
+    values: list[float] = []
+    for number, (one, end) in enumerate(zip(jobs, last, strict=True)):
+        counts = [(place, float(one.tasks * measure[one.cards])) for place, measure in enumerate(measures)]
+        counts = [(place, count) for place, count in counts if count]
+        for start in range(one.release, end + 1):
+            rows.append(number)
+            values.append(1.0)
+            for place, count in counts:
+                first = len(jobs) + place * horizon + start
+                rows += range(first, first + one.length)
+                values += [count] * one.length
+            columns += [len(cost)] * (len(rows) - len(columns))
+            cost.append(float(one.weight * (start + one.length - one.release)))
+    order = np.lexsort((columns, rows))
+    count = len(jobs) + horizon * len(measures)
+    program = Program(
+        sense=1,
+        cost=np.array(cost),
+        lower=np.zeros(len(cost)),
+        upper=np.ones(len(cost)),
+        integer=np.zeros(len(cost), dtype=np.bool_),
+        start=np.searchsorted(np.array(rows)[order], np.arange(count + 1)).astype(np.int32),
+        index=np.array(columns, dtype=np.int32)[order],
+        value=np.array(values)[order],
+        row_lower=np.concatenate([np.ones(len(jobs)), np.full(count - len(jobs), -np.inf)]),
+        row_upper=np.concatenate([np.ones(len(jobs)), np.full(count - len(jobs), float(nodes))]),
+    )
+    duals = highs.solve(program, relax=True).row_duals
+    price = np.zeros((len(measures), horizon))
+    if duals is not None:
+        price = np.maximum(0.0, -duals[len(jobs) :]).reshape(len(measures), horizon)
+    paid = np.concatenate([np.zeros((len(measures), 1)), np.cumsum(price, axis=1)], axis=1)
+    by_cards = np.array(measures, dtype=np.float64).T @ paid
+    return by_cards.tolist(), (nodes * paid.sum(axis=0)).tolist()
+
+
+class _Search:
+    """Labels by the number of jobs that have started."""
+
+    def __init__(
+        self,
+        jobs: Sequence[_Job],
+        last: Sequence[int],
+        prices: tuple[list[list[float]], list[float]],
+        space: _Space,
+        most: int,
+    ) -> None:
+        self._jobs, self._last, self._space, self._most = jobs, last, space, most
+        self._paid, self._all = prices
+        self._rest = [self._least(one, end) for one, end in zip(jobs, last, strict=True)]
+
+    def _least(self, one: _Job, last: int) -> list[float]:
+        """Return what a job costs at least with its cards paid for, by the moment from which on it may start."""
+        paid = self._paid[one.cards]
+        found = [math.inf] * len(paid)
+        for start in range(last, one.release - 1, -1):
+            price = one.tasks * (paid[start + one.length] - paid[start])
+            found[start] = min(found[start + 1], one.weight * (start + one.length - one.release) + price)
+        for start in range(one.release - 1, -1, -1):
+            found[start] = found[one.release]
+        return found
+
+    def run(self, limit: int) -> _Label | None:
+        """Return the best label of all jobs, one without jobs where it is no better than what is known.
+
+        None where more labels would have to be looked at than the limit.
+        """
+        layer: dict[int, list[_Label]] = {0: [_Label(0, 0, ((),) * self._space.nodes, None, -1, -1)]}
+        seen = 0
+        for _ in self._jobs:
+            following: dict[int, list[_Label]] = {}
+            for done, labels in layer.items():
+                for label in labels:
+                    self._follow(label, done, following)
+                    seen += 1
+                    if seen > limit:
+                        return None
+            layer = following
+        ends = [label for labels in layer.values() for label in labels]
+        return min(ends, key=lambda one: one.cost, default=_Label(0, self._most, (), None, -1, -1))
+
+    def _follow(self, label: _Label, done: int, following: dict[int, list[_Label]]) -> None:
+        """Add all labels that come next after one, but for those that cannot become better than what is known."""
+        for number, one in enumerate(self._jobs):
+            if done >> number & 1:
+                continue
+            now = done | 1 << number
+            for other in self._extended(label, one):
+                # of jobs that start at one moment the order does not matter
+                together = other.start == label.start and one.job < label.job
+                if not together and self._bound(other, now) < self._most:
+                    self._keep(following.setdefault(now, []), other)
+
+    def _bound(self, label: _Label, done: int) -> float:
+        """Return what all jobs cost at least, given how some begin; no less than is known where that is as much."""
+        moment = label.moment
+        rest = sum(self._rest[number][moment] for number in range(len(self._jobs)) if not done >> number & 1)
+        if rest == math.inf:
+            return math.inf
+        taken = 0.0
+        for node in label.nodes:
+            for end, cards, tasks in node:
+                paid = self._paid[cards]
+                taken += tasks * (paid[end] - paid[moment])
+        # costs are whole numbers
+        return math.ceil(label.cost + rest - (self._all[-1] - self._all[moment] - taken) - ROUNDING)
+
+    def _extended(self, label: _Label, one: _Job) -> list[_Label]:
+        """Return the labels in which a job starts next."""
+        after = max(label.moment, one.release)
+        ready = [self._free_at(node, one, after) for node in label.nodes]
+        count = 1 if self._space.tasks else one.tasks
+        # nodes that are alike are one choice
+        different = {
+            tuple(sorted(label.nodes[place] for place in some)): some for some in combinations(range(len(ready)), count)
+        }
+        return [self._started(label, one, max(ready[place] for place in some), some) for some in different.values()]
+
+    def _free_at(self, node: _Node, one: _Job, after: int) -> int:
+        """Return when a node has room for a task of a job, or for all of them, at the earliest."""
+        tasks = one.tasks if self._space.tasks else 1
+        moment = after
+        for room, table in zip(self._space.room, self._space.tables, strict=True):
+            left = room - tasks * table[one.cards] - sum(many * table[held] for end, held, many in node if end > moment)
+            if left < 0:
+                for end, held, many in node:
+                    if end > moment:
+                        left += many * table[held]
+                        if left >= 0:
+                            moment = end
+                            break
+        return moment
+
+    def _started(self, label: _Label, one: _Job, start: int, places: tuple[int, ...]) -> _Label:
+        end, tasks = start + one.length, one.tasks if self._space.tasks else 1
+        nodes = []
+        for place, node in enumerate(label.nodes):
+            left = [held for held in node if held[0] > start]
+            if place in places and one.length:
+                insort(left, (end, one.cards, tasks))
+            nodes.append(tuple(left))
+        return _Label(start, label.cost + one.weight * (end - one.release), tuple(sorted(nodes)), label, one.job, start)
+
+    def _keep(self, labels: list[_Label], new: _Label) -> None:
+        """Add a label to others with the same jobs, unless one of them makes it needless; drop those it does so to."""
+        for label in labels:
+            if self._needless(new, label):
+                return
+        labels[:] = [label for label in labels if not self._needless(label, new)]
+        labels.append(new)
+
+    def _needless(self, label: _Label, other: _Label) -> bool:
+        """Return whether another label with the same jobs makes one needless, as far as it is looked for."""
+        if other.cost > label.cost or other.moment > label.moment:
+            return False
+        pairs = zip(other.nodes, label.nodes, strict=True)
+        return all(one == two or self._as_free(one, two, label.moment) for one, two in pairs)
+
+    def _as_free(self, node: _Node, other: _Node, moment: int) -> bool:
+        """Return whether a node is as free as another from a moment on."""
+        moments = [moment, *(end for end, _, _ in other if end > moment)]
+        for table in self._space.tables:
+            for now in moments:
+                mine = sum(many * table[held] for end, held, many in node if end > now)
+                if mine > sum(many * table[held] for end, held, many in other if end > now):
+                    return False
+        return True

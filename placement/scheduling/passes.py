@@ -1,0 +1,155 @@
+"""Passes over counted work: each job of an order gets the first place that there is for it.
+
+A serial pass gives each job in turn its earliest start among those before it, which none of them loses by (the serial
+schedule generation scheme of project scheduling, Kolisch 1996): some order gives an optimal schedule. A parallel pass
+goes through time and starts what fits, in the order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from placement.scheduling.counts import Counted, Nodes, Profile
+from placement.scheduling.desk import NEVER
+
+Start = tuple[int, int, int, Nodes]
+"""Job, start, end and nodes."""
+
+
+@dataclass(slots=True)
+class Pass:
+    """What a pass gives.
+
+    Attributes
+    ----------
+    starts : list of Start
+    value : int
+        Weighted completion time of these, in milliseconds times weight.
+    late : list of int
+        Jobs that would end after a hard deadline.
+    """
+
+    starts: list[Start]
+    value: int
+    late: list[int]
+
+
+def present(work: Counted) -> Profile:
+    """Return what is free as what runs now comes to its end and windows pass."""
+    profile = Profile(work)
+    for ongoing in work.work.ongoing.values():
+        end = NEVER if ongoing.left is None else ongoing.left
+        of_node: Counter[int] = Counter()
+        for _, _, (node, cards) in ongoing.tasks:
+            of_node[node] += len(cards)
+        profile.take(tuple(of_node.items()), 1, 0, end)
+    for window in work.work.windows:
+        if window.end > 0:
+            for node in window.nodes.tolist():
+                # nobody can use what is not free then anyway
+                profile.take(((node, int(work.free[node])),), 1, max(0, window.start), window.end)
+    return profile
+
+
+def serial(work: Counted, order: Sequence[int], base: Profile) -> Pass:
+    """Return the serial pass over all jobs of an order, in which those that others come after stand before these."""
+    profile = base.copy()
+    starts: list[Start] = []
+    ends: dict[int, int] = {}
+    value, late = 0, []
+    after = work.work.after
+    for job in order:
+        before = [ends.get(other, _end_of(work, other)) for other in after[job]]
+        found = profile.earliest(job, max([work.release[job], *before]))
+        assert found is not None
+        start, end, nodes = found
+        if 0 <= work.deadline[job] < end or end >= NEVER:
+            late.append(job)
+            ends[job] = NEVER
+            continue
+        profile.take(nodes, work.gangs[work.job_class[job]].cards, start, end)
+        starts.append((job, start, end, nodes))
+        ends[job] = end
+        value += work.weight[job] * (end - work.release[job])
+    return Pass(starts, value, late)
+
+
+def _end_of(work: Counted, job: int) -> int:
+    ongoing = work.work.ongoing.get(job)
+    return NEVER if ongoing is None or ongoing.left is None else ongoing.left
+
+
+def parallel(work: Counted, order: Sequence[int], base: Profile) -> Pass:
+    """Return the parallel pass over all jobs of an order; nobody is kept waiting for one that comes before."""
+    return _Parallel(work, order, base).run()
+
+
+class _Parallel:
+    """One parallel pass.
+
+    The profile holds what is taken from the present moment on, which only what runs then and windows change.
+    """
+
+    def __init__(self, work: Counted, order: Sequence[int], base: Profile) -> None:
+        self._work, self._order, self._profile = work, order, base.copy()
+        self._place = {job: number for number, job in enumerate(order)}
+        self._ends: dict[int, int] = {}
+        self._left = {job: sum(other in self._place for other in work.work.after[job]) for job in order}
+        self._then: dict[int, list[int]] = defaultdict(list)
+        for job in order:
+            for other in work.work.after[job]:
+                self._then[other].append(job)
+        self._events = [(self._ready(job), self._place[job]) for job in order if not self._left[job]]
+        self._events += [(time, -1) for time in base.times()]
+        heapq.heapify(self._events)
+        self._found = Pass([], 0, [])
+
+    def run(self) -> Pass:
+        """Let time pass."""
+        waiting: list[int] = []
+        while self._events:
+            now = self._events[0][0]
+            while self._events and self._events[0][0] <= now:
+                _, number = heapq.heappop(self._events)
+                if number >= 0:
+                    waiting.append(number)
+            if waiting:
+                waiting.sort()
+                refused: set[int] = set()
+                waiting = [number for number in waiting if not self._start(self._order[number], now, refused)]
+        self._found.late += [self._order[number] for number in waiting]
+        return self._found
+
+    def _ready(self, job: int) -> int:
+        """Return when a job may start, given when those ended that it comes after."""
+        work = self._work
+        before = [self._ends.get(other, _end_of(work, other)) for other in work.work.after[job]]
+        return max([work.release[job], *before])
+
+    def _start(self, job: int, now: int, refused: set[int]) -> bool:
+        """Start a job if it fits now, or settle that it never will."""
+        work = self._work
+        number = work.job_class[job]
+        if number in refused:
+            return False
+        found = self._profile.now(job, now)
+        if found is None:
+            refused.add(number)
+            return False
+        end, nodes = found
+        if 0 <= work.deadline[job] < end:
+            self._found.late.append(job)
+            return True
+        self._profile.take(nodes, work.gangs[number].cards, now, end)
+        self._found.starts.append((job, now, end, nodes))
+        self._found.value += work.weight[job] * (end - work.release[job])
+        self._ends[job] = end
+        heapq.heappush(self._events, (end, -1))
+        for other in self._then[job]:
+            self._left[other] -= 1
+            if not self._left[other]:
+                heapq.heappush(self._events, (self._ready(other), self._place[other]))
+        return True
