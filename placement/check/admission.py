@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.exact import Bools
 from placement.check.violation import Violation, show
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every task on a node, and every card of a task, that a filter refuses; each under the filter's name."""
     for row in np.flatnonzero(_refused(case)).tolist():
         yield from _words(case, row)
 
 
-def _refused(case: Case) -> Bools:
+def _refused(case: Placed) -> Bools:
     """Return which tasks are on a node or a card that refuses them."""
     rows, facts = case.rows, case.facts
     shape = facts.shape_of_leaf[rows.leaf]
@@ -28,7 +28,7 @@ def _refused(case: Case) -> Bools:
     return refused
 
 
-def _words(case: Case, row: int) -> Iterator[Violation]:
+def _words(case: Placed, row: int) -> Iterator[Violation]:
     rows, facts = case.rows, case.facts
     shape = facts.leaves[int(rows.leaf[row])].shape
     kind = facts.kinds[int(facts.kind[rows.spec[row]])]

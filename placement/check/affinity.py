@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.exact import Ints, numbered
 from placement.check.kinds import Gang
 from placement.check.ties import Bond, Group, Tied, groups_of, scattered
@@ -21,7 +21,7 @@ from placement.snapshot import Affinity
 RULE = "affinity"
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every copy in which two groups lie apart that must be together, or the other way round."""
     found = [one for gang in case.facts.tied for one in _bonds(gang)]
     if not found:

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from placement.check.amounts import BYTES
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.exact import Bools
 from placement.check.facts import Facts
 from placement.check.load import Load, Taken
@@ -22,7 +22,7 @@ from placement.check.violation import Violation, decimal, show, size
 RULE = "capacity"
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every resource of a node that new tasks overfill."""
     load = case.load
     over = {

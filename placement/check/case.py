@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Placed:
     ----------
     facts : Facts
     rows : Rows
+    tasks : Tasks
+        As they are listed.
     starts : list of list of int, or None
         First slots of MIG instances by row of the plan; None where the plan says nothing of them, or not of each row.
     load : Load
@@ -39,12 +42,15 @@ class Placed:
         What a rule has worked out and needs again, by its name.
     """
 
+    loads: type[Load] = Load
+
     def __init__(self, facts: Facts, rows: Rows, tasks: Tasks) -> None:
         self.facts = facts
         self.rows = rows
+        self.tasks = tasks
         starts = tasks.mig_starts
         self.starts = starts if isinstance(starts, list) and len(starts) == len(tasks) else None
-        self.load = Load(facts, facts.running, rows)
+        self.load = self.loads(facts, facts.running, rows)
         self.filters = Filters(facts)
         self.measured: dict[str, Fraction] = {}
         self.kept: dict[str, Any] = {}
@@ -77,6 +83,11 @@ class Placed:
     def job_name(self, row: int) -> str:
         """Return the name of a task's job."""
         return name_of(self.facts.snapshot.jobs[int(self.rows.job[row])], int(self.rows.job_copy[row]))
+
+    def running_name(self, row: int) -> str:
+        """Return the name of a running task's job."""
+        jobs = (job for job in self.facts.snapshot.jobs if job.running is not None for _ in job.running.tasks)
+        return next(islice(jobs, row, None)).name
 
 
 class Case(Placed):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from placement import units
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.exact import Ints
 from placement.check.facts import Facts
 from placement.check.load import Load, Taken
@@ -49,7 +49,7 @@ def on_cards(load: Load, taken: Taken) -> Ints:
     return np.bincount(card, minlength=len(load.card)).astype(np.int64)
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every card that new tasks crowd."""
     allowed = allowed_on(case.facts)
     if not (allowed < NO_LIMIT).any():

@@ -11,7 +11,7 @@ import numpy as np
 
 from placement.check.amounts import GPU_MEMORY
 from placement.check.capacity import amount
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.exact import Bools, whole
 from placement.check.load import Load
 from placement.check.violation import Violation, show
@@ -19,7 +19,7 @@ from placement.check.violation import Violation, show
 RULE = "device_memory"
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every card whose memory new tasks overfill."""
     load = case.load
     for card in np.flatnonzero(exceeds(load, load.memory) & (load.new.memory > 0)).tolist():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.facts import Facts
 from placement.check.violation import Violation, integer, many, show
 from placement.snapshot import TaskGroup
@@ -31,14 +31,14 @@ class _Copies:
     judged: set[int] = field(default_factory=set)
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every group with some of its tasks but less than its minimum, and every job that lacks a group."""
     for row, wrong in _broken(case):
         for path, what in wrong:
             yield Violation(RULE, f"jobs[{case.rows.job[row]}]{path}", f"job {show(case.job_name(row))}: {what}")
 
 
-def _broken(case: Case) -> list[tuple[int, list[tuple[str, str]]]]:
+def _broken(case: Placed) -> list[tuple[int, list[tuple[str, str]]]]:
     """Return the jobs that break the rule by their first row, and what is wrong with each.
 
     Jobs of one gang with the same number of tasks in the same copies are judged once.

@@ -8,11 +8,10 @@ the card has. Where instances stay as they are, a task holds one of those. Wheth
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 import numpy as np
 
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.mig_cards import existing, profile_of
 from placement.check.numa import uneven_column
 from placement.check.slots import Held, asks, taken
@@ -25,17 +24,17 @@ MOST = 20
 """Slots that a message lists."""
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every instance that cannot be as the plan has it."""
-    column, needing = case.plan.tasks.mig_starts, asks(case.facts, case.rows)
+    column, needing = case.tasks.mig_starts, asks(case.facts, case.rows)
     if not isinstance(column, list):
         number = int(needing.sum())
         if number:
             what = f"the plan does not say in which slots the instances of {many(number, 'task')} are"
             yield Violation(RULE, "tasks.mig_starts", what)
         return
-    if len(column) != len(case.plan.tasks):
-        yield uneven_column(RULE, "mig_starts", len(column), len(case.plan.tasks))
+    if len(column) != len(case.tasks):
+        yield uneven_column(RULE, "mig_starts", len(column), len(case.tasks))
         return
     said = np.fromiter(map(bool, column), dtype=np.bool_, count=len(column))[case.rows.number]
     # most rows have an instance that nothing is wrong with by itself
@@ -47,7 +46,7 @@ def judge(case: Case) -> Iterator[Violation]:
         yield from _card(case, card, held)
 
 
-def _task(case: Case, row: int, asks_for_one: bool, starts: Sequence[int]) -> Iterator[str]:
+def _task(case: Placed, row: int, asks_for_one: bool, starts: Sequence[int]) -> Iterator[str]:
     """Yield what is wrong with the slots that the plan says of one task, to be put behind the name of its node."""
     listed = ", ".join(map(integer, starts[:MOST]))
     if not asks_for_one:
@@ -72,7 +71,7 @@ def _task(case: Case, row: int, asks_for_one: bool, starts: Sequence[int]) -> It
         yield f" gpu {devices[0]}: no instance {profile.name} exists at slot {listed}, and none is made: {ones}"
 
 
-def _card(case: Case, card: int, held: list[Held]) -> Iterator[Violation]:
+def _card(case: Placed, card: int, held: list[Held]) -> Iterator[Violation]:
     """Yield what is wrong with the instances of one card together, of which some are new."""
     node, device, path, fact = case.load.where(card)
     where = f"{show(node)} gpu {device}"
@@ -97,12 +96,11 @@ def _card(case: Case, card: int, held: list[Held]) -> Iterator[Violation]:
             yield Violation(RULE, path, f"{where}: its instances take {number} {name}{already}, at most {most}")
 
 
-def _of(case: Case, held: Held) -> str:
+def _of(case: Placed, held: Held) -> str:
     """Return whose an instance is."""
     if held.new:
         return f"{show(case.job_name(held.row))} (tasks[{case.rows.number[held.row]}])"
-    jobs = (job for job in case.facts.snapshot.jobs if job.running is not None for _ in job.running.tasks)
-    return f"{show(next(islice(jobs, held.row, None)).name)} (running)"
+    return f"{show(case.running_name(held.row))} (running)"
 
 
 def _slots(slots: list[int]) -> str:

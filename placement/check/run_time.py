@@ -1,8 +1,8 @@
 """Run time: how long jobs run where they are placed and how long their data take, from the snapshot and the tasks.
 
 A job runs for its seconds times the factors of its card models, of the narrowest level that holds it, of NUMA zones, of
-NICs and of how its cards are shared, rounded up to milliseconds; the cheapest copy of its data is fetched. Numbers are
-the decimals they are written as.
+NICs and of how its cards are shared, over the speed with so many tasks, rounded up to milliseconds; the cheapest copy of
+its data is fetched. Numbers are the decimals they are written as.
 """
 
 from __future__ import annotations
@@ -93,6 +93,18 @@ def _text(row: _Row) -> str:
     return f"{show(job)} in one {show(level)}: {seconds!r} s (factors {listed}) and {fetch!r} s for data"
 
 
+def speed(duration: Duration, tasks: int, wanted: int) -> Fraction:
+    """Return the speed of a job with some of the tasks placed that it wants, relative to all of them."""
+    if not duration.scaling:
+        return ONE
+    stated = {0: Fraction(0), wanted: ONE} | {number: units.exact(one) for number, one in duration.scaling}
+    above = min(number for number in stated if number >= tasks)
+    if above == tasks:
+        return stated[tasks]
+    below = max(number for number in stated if number < tasks)
+    return stated[below] + (stated[above] - stated[below]) * Fraction(tasks - below, above - below)
+
+
 # --- jobs ----------------------------------------------------------------------------------------------------
 
 
@@ -126,11 +138,14 @@ class Jobs:
         entries = self.placed.rows.job[self.first].tolist()
         level, model, sharing = self.level.tolist(), self._models(), self._sharing()
         far, few = self._zones()
-        known: dict[tuple[int, int, Fraction, bool, bool, Fraction], tuple[Fraction, Factors]] = {}
+        tasks = np.bincount(self.unit, minlength=len(self.first)).tolist()
+        known: dict[tuple[int, int, Fraction, bool, bool, Fraction, Fraction], tuple[Fraction, Factors]] = {}
         rows = []
         for number, entry in enumerate(entries):
             job = self.facts.snapshot.jobs[entry]
-            key = (entry, level[number], model[number], bool(far[number]), bool(few[number]), sharing[number])
+            zoned = bool(far[number]), bool(few[number])
+            runs = ONE if job.duration is None else speed(job.duration, tasks[number], self.facts.gang_of(entry).wanted)
+            key = (entry, level[number], model[number], *zoned, sharing[number], runs)
             if key not in known:
                 known[key] = self._run(job.duration, *key[1:])
             run, factors = known[key]
@@ -140,9 +155,16 @@ class Jobs:
         return rows
 
     def _run(
-        self, duration: Duration | None, level: int, model: Fraction, far: bool, few: bool, sharing: Fraction
+        self,
+        duration: Duration | None,
+        level: int,
+        model: Fraction,
+        far: bool,
+        few: bool,
+        sharing: Fraction,
+        runs: Fraction,
     ) -> tuple[Fraction, Factors]:
-        """Return the run time, and the factors in it."""
+        """Return the run time, and the factors in it but for the speed with so many tasks, which divides."""
         if duration is None:
             return Fraction(0), (ONE, ONE, ONE, ONE, ONE)
         by_level = usual(len(self.levels) - 1 - level)
@@ -150,7 +172,7 @@ class Jobs:
             by_level = self._listed(duration.levels, level, ONE)
         numa = units.exact(duration.numa_misaligned) if far else ONE
         nic = units.exact(duration.nic_misaligned) if few else ONE
-        exactly = units.exact(duration.seconds) * model * by_level * numa * nic * sharing
+        exactly = units.exact(duration.seconds) * model * by_level * numa * nic * sharing / runs
         return _up(exactly), (model, by_level, numa, nic, sharing)
 
     def _listed(self, by_level: Mapping[str, float], level: int, otherwise: Fraction) -> Fraction:

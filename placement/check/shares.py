@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from placement.check.amounts import GPUS
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.violation import Violation, decimal, show
 
 RULE = "shares"
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every card that new tasks overfill."""
     load, whole_card = case.load, case.facts.scale[GPUS]
     over = (load.share > whole_card) & (load.new.share > 0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.check.case import Case
+from placement.check.case import Placed
 from placement.check.exact import LARGEST, Bools, Ints, numbered, starts
 from placement.check.facts import Facts, states
 from placement.check.ties import Bond, Group, Tied, groups_of, scattered, tallies
@@ -47,7 +47,7 @@ class _Stated:
         return int(self.tied.bond[self.tied.first[unit]])
 
 
-def judge(case: Case) -> Iterator[Violation]:
+def judge(case: Placed) -> Iterator[Violation]:
     """Yield every copy of a group that lies as its topology forbids, once for each thing it states."""
     bonds = [bond(group) for gang in case.facts.tied for group in groups_of(gang) if states(group.group)]
     if not bonds:
