@@ -6,7 +6,6 @@ and the plan's tasks. What running work breaks by itself is no violation; what n
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 
 import msgspec
@@ -39,12 +38,15 @@ from placement.check import (
     usage_figures,
 )
 from placement.check.case import Case, Judge
+from placement.check.converted import converted
 from placement.check.facts import facts_of
 from placement.check.localities import locality as locality
 from placement.check.objectives import objective as objective
 from placement.check.overfull import RUNNING as RUNNING
 from placement.check.overfull import overfull as overfull
 from placement.check.overfull import running_notes as running_notes
+from placement.check.schedules import SCHEDULE_RULES as SCHEDULE_RULES
+from placement.check.schedules import check_schedule as check_schedule
 from placement.check.usage_figures import usage as usage
 from placement.check.usage_figures import worth as worth
 from placement.check.violation import Violation as Violation
@@ -54,7 +56,7 @@ from placement.honoured import refuse_unhonoured
 from placement.plan import Plan, Tasks
 from placement.snapshot import Snapshot
 from placement.snapshot.read import verified
-from placement.snapshot.structure import explain
+from placement.timetable import Schedule
 from placement.units import Quantity
 
 _JUDGES: tuple[Judge, ...] = (
@@ -116,15 +118,15 @@ RULES: tuple[str, ...] = (
 
 
 @collector_paused()
-def check(snapshot: Snapshot, plan: Plan, without: Sequence[str] | None = None) -> list[Violation]:
-    """Judge a plan against the snapshot it was made for.
+def check(snapshot: Snapshot, plan: Plan | Schedule, without: Sequence[str] | None = None) -> list[Violation]:
+    """Judge a plan or a schedule against the snapshot it was made for.
 
     Parameters
     ----------
     snapshot : Snapshot
         As read, with every field still there.
-    plan : Plan
-        From `placement.solve`, or from a file that may have been edited.
+    plan : Plan or Schedule
+        From `placement.solve` or `placement.schedule`, or from a file that may have been edited.
     without : sequence of str, optional
         Fields of the snapshot to leave out of account; by default those that the plan says it left out.
 
@@ -143,6 +145,8 @@ def check(snapshot: Snapshot, plan: Plan, without: Sequence[str] | None = None) 
     UsageError
         If `without` names what is no field.
     """
+    if isinstance(plan, Schedule):
+        return check_schedule(snapshot, plan, without)
     snapshot, plan = verified(snapshot), _converted(plan)
     found = origin.judge(snapshot, plan)
     try:
@@ -163,23 +167,11 @@ def check(snapshot: Snapshot, plan: Plan, without: Sequence[str] | None = None) 
 
 
 def _converted(plan: Plan) -> Plan:
-    """Return the plan as if it had been read from a file; raise what reading it would raise.
-
-    Structures of msgspec check their types where they are read, not where they are built.
-    """
+    """Return the plan as if it had been read from a file; raise what reading it would raise."""
     if not isinstance(plan, Plan):
         what = f"found {type(plan).__name__}, expected a Plan"
         raise PlanError([Problem("", what, "read a file with placement.load_plan")])
-    if _well_typed(plan):
-        return plan
-    try:
-        plain = msgspec.to_builtins(plan, enc_hook=_plain)
-        return msgspec.convert(plain, Plan)
-    except msgspec.ValidationError as why:
-        raise PlanError([Problem(*explain(msgspec.json.encode(plain).decode(), str(why), Plan))]) from None
-    except (TypeError, ValueError, AttributeError, RecursionError) as why:
-        # a field that is not there, a list that holds itself
-        raise PlanError([Problem("", f"it cannot be written as JSON: {why}", "correct it there")]) from None
+    return plan if _well_typed(plan) else converted(plan, Plan)
 
 
 _COLUMNS = tuple[list[str], list[str], list[int], list[str], list[tuple[int, ...]]]
@@ -208,10 +200,3 @@ def _well_typed(plan: Plan) -> bool:
     except (msgspec.ValidationError, TypeError, ValueError, AttributeError, RecursionError):
         return False
     return isinstance(tasks, Tasks)
-
-
-def _plain(value: object) -> int | float | dict[str, None]:
-    """Return a number of another library as Python's own, and for anything else what no field accepts."""
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    return float(value) if isinstance(value, numbers.Real) else {type(value).__name__: None}

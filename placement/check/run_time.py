@@ -1,8 +1,8 @@
 """Run time: how long jobs run where they are placed and how long their data take, from the snapshot and the tasks.
 
 A job runs for its seconds times the factors of its card models, of the narrowest level that holds it, of NUMA zones, of
-NICs and of how its cards are shared, over the speed with so many tasks, rounded up to milliseconds; the cheapest copy of
-its data is fetched. Numbers are the decimals they are written as.
+NICs and of how its cards are shared, over the speed with so many tasks, rounded up to milliseconds; the cheapest copy
+of its data is fetched. Numbers are the decimals they are written as.
 """
 
 from __future__ import annotations

@@ -1,12 +1,162 @@
-"""The judge of schedules."""
+"""The judge of schedules: every stretch, every node at every moment, every number; no compiled instance.
+
+What running work breaks by itself is no violation; what new work adds to it is. Where names or columns are wrong,
+nothing else can be judged, and where anything is, the value is not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
+from placement.check import (
+    admission,
+    affinity,
+    capacity,
+    clients,
+    device_memory,
+    filters,
+    gang,
+    identity,
+    limits,
+    mig,
+    numa,
+    origin,
+    schedule_domains,
+    schedule_jobs,
+    schedule_left_out,
+    schedule_moments,
+    schedule_names,
+    schedule_starts,
+    schedule_value,
+    schedule_work,
+    schedule_zones,
+    shares,
+    tenants,
+    topology,
+)
+from placement.check.converted import converted
+from placement.check.schedule_case import Timed
 from placement.check.violation import Violation
+from placement.collector import collector_paused
+from placement.errors import InputError, PlanError, Problem
+from placement.honoured import refuse_unhonoured_in_time
 from placement.snapshot import Snapshot
+from placement.snapshot.read import digest, verified
 from placement.timetable import Schedule
 
+Judge = Callable[[Timed], Iterator[Violation]]
+"""A rule over time: looks at a case and yields what breaks it."""
 
-def check_schedule(snapshot: Snapshot, schedule: Schedule) -> list[Violation]:
-    """Judge a schedule against the snapshot it was made for."""
-    return []
+_JUDGES: tuple[Judge, ...] = (
+    schedule_jobs.judge,
+    schedule_work.judge,
+    schedule_starts.judge,
+    schedule_moments.judge,
+    schedule_domains.judge,
+    schedule_zones.judge,
+    schedule_left_out.judge,
+)
+"""Rules that look at all stretches; one of quotas belongs here too."""
+
+_ONE_STRETCH = (admission.judge, gang.judge, topology.judge, affinity.judge)
+"""Rules that look at the tasks of one stretch, as if they were a plan."""
+
+SCHEDULE_RULES: tuple[str, ...] = (
+    origin.RULE,
+    identity.RULE,
+    *filters.NODE_RULES,
+    *filters.CARD_RULES,
+    *filters.CARD_ON_NODE_RULES,
+    gang.RULE,
+    topology.RULE,
+    affinity.RULE,
+    schedule_jobs.RULE,
+    schedule_work.LENGTH,
+    schedule_work.STOPS,
+    schedule_starts.RELEASE,
+    schedule_starts.ORDER,
+    schedule_starts.DEADLINE,
+    schedule_starts.WINDOWS,
+    capacity.RULE,
+    shares.RULE,
+    clients.RULE,
+    device_memory.RULE,
+    mig.RULE,
+    limits.RULE,
+    tenants.RULE,
+    numa.RULE,
+    schedule_left_out.RULE,
+    schedule_value.VALUE,
+    schedule_value.BOUNDS,
+    schedule_value.FIGURES,
+)
+"""Name of every rule of schedules, in the order in which violations are listed."""
+
+
+@collector_paused()
+def check_schedule(snapshot: Snapshot, schedule: Schedule, without: Sequence[str] | None = None) -> list[Violation]:
+    """Judge a schedule against the snapshot it was made for.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        As read, with every field still there.
+    schedule : Schedule
+        From `placement.schedule`, or from a file that may have been edited.
+    without : sequence of str, optional
+        Fields of the snapshot to leave out of account; by default those that the schedule says it left out.
+
+    Returns
+    -------
+    list of Violation
+        Empty if the schedule keeps every rule, its times, value and figures are right, and no bound contradicts its
+        value. That a bound is true cannot be seen without solving.
+
+    Raises
+    ------
+    SnapshotError
+        If the snapshot is wrong.
+    PlanError
+        If the schedule was built in Python and a field of it has the wrong type.
+    UsageError
+        If `without` names what is no field.
+    """
+    if not isinstance(schedule, Schedule):
+        what = f"found {type(schedule).__name__}, expected a Schedule"
+        raise PlanError([Problem("", what, "read a file with placement.load_schedule")])
+    snapshot, schedule = verified(snapshot), converted(schedule, Schedule)
+    found = _origin(snapshot, schedule)
+    try:
+        honoured = refuse_unhonoured_in_time(snapshot, schedule.provenance.without if without is None else without)
+    except InputError as error:
+        if without is not None:
+            raise
+        # the schedule's own words, so the schedule is what is wrong
+        return [*found, *origin.fields(error)]
+    unnamed = schedule_names.columns(schedule) or list(schedule_names.names(honoured, schedule))
+    if unnamed:
+        return found + unnamed
+    case = Timed(honoured, schedule)
+    found += case.unknown
+    if case.unknown:
+        return found
+    for rule in _ONE_STRETCH:
+        found += map(_of_stretch, rule(case.new))
+    for judge in _JUDGES:
+        found += judge(case)
+    return found or list(schedule_value.judge(case))
+
+
+def _origin(snapshot: Snapshot, schedule: Schedule) -> list[Violation]:
+    """Return a violation if the schedule was made for another snapshot."""
+    due = digest(snapshot)
+    if schedule.snapshot == due:
+        return []
+    return [Violation(origin.RULE, "snapshot", f"the schedule is for another snapshot, this one is {due}")]
+
+
+def _of_stretch(violation: Violation) -> Violation:
+    """Return a violation of a job that stands for a stretch as one of the stretch."""
+    if not violation.path.startswith("jobs["):
+        return violation
+    return Violation(violation.rule, f"stretches[{violation.path[len('jobs[') :]}", violation.what)

@@ -86,12 +86,12 @@ def _running(case: Case, nodes: Ints) -> dict[str, _Known]:
     for row, node, kind, shape in zip(rows.tolist(), where, kinds, shapes, strict=True):
         zoning = facts.zonings[kind]
         assert zoning is not None
-        for resource, bits, amount in _known(zoning, facts.shapes[shape], places[row]):
+        for resource, bits, amount in known_of(zoning, facts.shapes[shape], places[row]):
             known[resource][node, bits] += amount
     return known
 
 
-def _known(zoning: Zoning, shape: Shape, place: RunningTask) -> Iterator[tuple[str, int, int]]:
+def known_of(zoning: Zoning, shape: Shape, place: RunningTask) -> Iterator[tuple[str, int, int]]:
     """Yield resource, zones as bits, and amount, of one running task."""
     within: set[int] = set()
     if place.zone in zoning.ids:
