@@ -29,7 +29,9 @@ from placement.metrics import Sharing as Sharing
 from placement.metrics import sharing as sharing
 from placement.plan import Plan as Plan
 from placement.planning import dump_plan as dump_plan
+from placement.planning import dump_schedule as dump_schedule
 from placement.planning import load_plan as load_plan
+from placement.planning import load_schedule as load_schedule
 from placement.repartition import Repartition as Repartition
 from placement.repartition import repartition as repartition
 from placement.run import Update as Update

@@ -17,9 +17,13 @@ from placement.naming import name_tasks as name_tasks
 from placement.pending import pending
 from placement.phases import gap as gap
 from placement.phases import phases_of
+from placement.plan import FORMAT as PLAN
 from placement.plan import Plan, Provenance
-from placement.snapshot.strict import decode
+from placement.snapshot.report import show
+from placement.snapshot.strict import FORMATS, decode, family_of, format_of
 from placement.solver import Bound, Result, Stop
+from placement.timetable import FORMAT as SCHEDULE
+from placement.timetable import Schedule
 
 
 @collector_paused()
@@ -84,6 +88,11 @@ def dump_plan(plan: Plan) -> bytes:
     return msgspec.json.encode(plan) + b"\n"
 
 
+def dump_schedule(schedule: Schedule) -> bytes:
+    """Return the schedule as JSON, one line; equal schedules give equal bytes."""
+    return msgspec.json.encode(schedule) + b"\n"
+
+
 def load_plan(source: str | Path) -> Plan:
     """Read a plan from a file, or from standard input for ``-``.
 
@@ -92,9 +101,41 @@ def load_plan(source: str | Path) -> Plan:
     PlanError
         If the file cannot be read or is no plan.
     """
+    return decode(_bytes(source, "plan"), Plan, source=str(source), error=PlanError)
+
+
+def load_schedule(source: str | Path) -> Schedule:
+    """Read a schedule from a file, or from standard input for ``-``.
+
+    Raises
+    ------
+    PlanError
+        If the file cannot be read or is no schedule.
+    """
+    return decode(_bytes(source, "schedule"), Schedule, source=str(source), error=PlanError)
+
+
+def load_plan_or_schedule(source: str | Path) -> Plan | Schedule:
+    """Read a plan or a schedule, whichever a file says that it is, or from standard input for ``-``.
+
+    Raises
+    ------
+    PlanError
+        If the file cannot be read or is neither.
+    """
+    data, name = _bytes(source, "plan or schedule"), str(source)
+    given = format_of(data)
+    if given is None or family_of(given) == family_of(PLAN):
+        return decode(data, Plan, source=name, error=PlanError)
+    if family_of(given) == family_of(SCHEDULE):
+        return decode(data, Schedule, source=name, error=PlanError)
+    what = f"this is {FORMATS.get(family_of(given), 'something else')} ({show(given)}), expected a plan or a schedule"
+    raise PlanError([Problem("format", what, "name the right file")], name)
+
+
+def _bytes(source: str | Path, what: str) -> bytes:
     name = str(source)
     try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(source).read_bytes()
+        return sys.stdin.buffer.read() if name == "-" else Path(source).read_bytes()
     except OSError as error:
-        raise PlanError([Problem("", f"cannot be read ({error.strerror})", "name a plan file")], name) from None
-    return decode(data, Plan, source=name, error=PlanError)
+        raise PlanError([Problem("", f"cannot be read ({error.strerror})", f"name a {what} file")], name) from None

@@ -1,4 +1,4 @@
-"""``placement check``: judge a plan, whoever made it."""
+"""``placement check``: judge a plan or a schedule, whoever made it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from placement.check import RUNNING, running_notes
 from placement.check import check as judge
 from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
 from placement.commands.options import Format, FormatOption, NodeOption, SnapshotArgument, WithoutOption
-from placement.errors import InputError
-from placement.honoured import refuse_unhonoured
-from placement.planning import load_plan
+from placement.errors import InputError, UsageError
+from placement.honoured import refuse_unhonoured, timeless
+from placement.plan import Plan
+from placement.planning import load_plan_or_schedule
 from placement.report.layout import layout, node_of
 from placement.report.table import CARRIED
 from placement.report.terminal import console, counted, plain
 from placement.snapshot import Snapshot
 
 VIOLATED = 1
-"""Exit code of a plan with violations."""
+"""Exit code of a plan or schedule with violations."""
 
 MOST = 50
 """Violations that are listed; a plan for another snapshot has one for every task, and the first ones say as much."""
@@ -30,12 +31,12 @@ MOST = 50
 
 def check(
     snapshot: SnapshotArgument,
-    plan: Annotated[str, typer.Argument(help="A plan file, or - for standard input.")],
+    plan: Annotated[str, typer.Argument(help="A plan or schedule file, or - for standard input.")],
     without: WithoutOption = None,
     node: NodeOption = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
-    """Judge PLAN against SNAPSHOT by code that knows nothing of how it was made.
+    """Judge PLAN, a plan or a schedule, against SNAPSHOT by code that knows nothing of how it was made.
 
     The exit code is 0 if every rule holds, every value and figure in the plan is what it says, and no bound contradicts
     its value; 1 otherwise. Whether a bound is true is not judged: that takes solving. Rules that running work breaks by
@@ -47,8 +48,11 @@ def check(
     inside = dict.fromkeys(node or ())
     for name in inside:
         node_of(cluster, name)
-    judged = load_plan(plan)
+    judged = load_plan_or_schedule(plan)
+    if inside and not isinstance(judged, Plan):
+        raise UsageError.one("a schedule has no one picture of a node", "leave --node out", path="--node")
     violations = judge(cluster, judged, without or None)
+    cluster = cluster if isinstance(judged, Plan) else timeless(cluster)
     carried = _carried(cluster, without or judged.provenance.without)
     if format is Format.JSON:
         found = [{"rule": v.rule, "path": v.path, "what": v.what} for v in violations[:MOST]]
@@ -65,8 +69,9 @@ def check(
             out.print(plain(f"not valid: {counted(len(violations), 'violation')} in {tasks}", "bold"))
         else:
             out.print(plain(f"valid: {tasks}; every rule holds, values are right, bounds consistent", "bold"))
-            for name in inside:
-                out.print(Text(), layout(cluster, judged, name, width=min(80, out.width)), sep="\n")
+            if isinstance(judged, Plan):
+                for name in inside:
+                    out.print(Text(), layout(cluster, judged, name, width=min(80, out.width)), sep="\n")
         if carried:
             out.print(plain(CARRIED, "bold"))
             for line in carried:

@@ -28,6 +28,7 @@ FORMATS: dict[str, str] = {
     "placement-snapshot": "a snapshot",
     "placement-events": "an event log",
     "placement-plan": "a plan",
+    "placement-schedule": "a schedule",
 }
 """What each family of formats holds, in words."""
 
@@ -279,6 +280,20 @@ def _malformed(text: str, why: json.JSONDecodeError) -> Refused:
 
 
 # --- checked JSON to a record --------------------------------------------------------------------------------
+
+
+def format_of(data: bytes) -> str | None:
+    """Return the format that the bytes claim to be; None where they claim none, or cannot be read."""
+    try:
+        given = dict(_scan(_text(data))).get("format")
+    except Refused:
+        return None
+    return given if isinstance(given, str) else None
+
+
+def family_of(given: str) -> str:
+    """Return the family of a format, which is its name without the version."""
+    return given.partition("/")[0]
 
 
 def _refuse_format(pairs: list[tuple[str, Any]], record: type[Record]) -> None:
