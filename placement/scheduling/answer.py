@@ -13,6 +13,7 @@ from placement.empty import EmptyCluster
 from placement.figures import figures
 from placement.instance import Assignment, Instance
 from placement.naming import job_names, name_tasks
+from placement.numa import without_zones
 from placement.plan import Provenance
 from placement.scheduling.timing import Stretch, Timetable
 from placement.scheduling.work import Work
@@ -98,13 +99,17 @@ def _stretches(instance: Instance, shown: Sequence[Stretch]) -> tuple[Stretches,
     slots: list[list[int]] = []
     for number, one in enumerate(shown):
         rows = [(one.job, leaf, task, node, cards) for leaf, task, (node, cards) in one.tasks]
-        named = name_tasks(instance, Assignment.of(rows))
+        assignment = Assignment.of(rows)
+        named = name_tasks(instance, assignment)
         tasks.stretch += [number] * len(named)
         tasks.group += named.group
         tasks.index += named.index
         tasks.node += named.node
         tasks.gpus += named.gpus
-        bound += [[]] * len(named) if isinstance(named.zones, msgspec.UnsetType) else named.zones
+        zones = [[]] * len(named) if isinstance(named.zones, msgspec.UnsetType) else named.zones
+        # of tasks that are bound to none, zones would be said as if nothing else was there
+        ties = without_zones(instance, assignment)[1].tolist()
+        bound += [listed if tied else [] for listed, tied in zip(zones, ties, strict=True)]
         slots += [[]] * len(named) if isinstance(named.mig_starts, msgspec.UnsetType) else named.mig_starts
     tasks.zones = bound if any(bound) else msgspec.UNSET
     tasks.mig_starts = slots if any(slots) else msgspec.UNSET
