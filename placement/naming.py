@@ -34,14 +34,15 @@ def _names(entries: Sequence[Job] | Sequence[Node], spec: Ints, copy: Ints) -> l
 
 
 @collector_paused()
-def name_tasks(instance: Instance, assignment: Assignment) -> Tasks:
+def name_tasks(instance: Instance, assignment: Assignment, settle: bool = True) -> Tasks:
     """Return the placed tasks by name, in the order of the snapshot.
 
-    Of alike cards each gets those that links make the best, and then what the NUMA zones of its node give it.
+    Of alike cards each gets those that links make the best, unless `settle` is False since others that are not in the
+    assignment count on which cards these are; and then what the NUMA zones of its node give it.
     """
     bound = without_zones(instance, assignment)[1]
     starts = _first_slots(instance, assignment)
-    assignment = settled(instance, assignment)
+    assignment = settled(instance, assignment) if settle else without_zones(instance, assignment)[0]
     gpus = _devices(instance, assignment)
     assignment = replace(assignment, node=instance.hosts_of(assignment.node))
     inside = in_zones(instance, assignment, bound, gpus)

@@ -100,7 +100,7 @@ def _stretches(instance: Instance, shown: Sequence[Stretch]) -> tuple[Stretches,
     for number, one in enumerate(shown):
         rows = [(one.job, leaf, task, node, cards) for leaf, task, (node, cards) in one.tasks]
         assignment = Assignment.of(rows)
-        named = name_tasks(instance, assignment)
+        named = name_tasks(instance, assignment, settle=False)
         tasks.stretch += [number] * len(named)
         tasks.group += named.group
         tasks.index += named.index
