@@ -17,12 +17,20 @@ from placement.numa import without_zones
 from placement.plan import Provenance
 from placement.scheduling.timing import Stretch, Timetable
 from placement.scheduling.work import Work
+from placement.snapshot import Snapshot
 from placement.solver import Stop
 from placement.timetable import JobTimes, LeftOut, Schedule, Stretches, StretchTasks
 
 
 def schedule_of(
-    work: Work, table: Timetable, bound: int | None, stop: Stop, provenance: Provenance, mark: str, notes: Sequence[str]
+    work: Work,
+    table: Timetable,
+    bound: int | None,
+    stop: Stop,
+    provenance: Provenance,
+    mark: str,
+    notes: Sequence[str],
+    snapshot: Snapshot,
 ) -> Schedule:
     """Return the schedule of a timetable, not yet checked.
 
@@ -37,6 +45,8 @@ def schedule_of(
     mark : str
         Digest of the snapshot.
     notes : sequence of str
+    snapshot : Snapshot
+        With what runs, for the figures.
     """
     value = table.value(work)
     least = None if bound is None else min(bound, value)
@@ -56,7 +66,7 @@ def schedule_of(
         stretches=stretches,
         tasks=tasks,
         left_out=_left_out(work, table),
-        figures=figures(work.instance.snapshot, jobs, stretches, tasks),
+        figures=figures(snapshot, jobs, stretches, tasks),
         notes=list(notes),
         provenance=provenance,
         checked=False,

@@ -90,7 +90,7 @@ def schedule(
         time_limit=None if time_limit is None else float(time_limit),
         without=tuple(without),
     )
-    made = schedule_of(work, found.table, found.bound, found.stop, provenance, digest(snapshot), found.notes)
+    made = schedule_of(work, found.table, found.bound, found.stop, provenance, digest(snapshot), found.notes, snapshot)
     violations = check_schedule(snapshot, made)
     if violations:
         raise SolverError(f"the schedule was refused by the check ({violations[0]})")
