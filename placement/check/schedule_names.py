@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -41,10 +40,12 @@ def _uneven(schedule: Schedule, name: str) -> Iterator[Violation]:
 
 def _times(schedule: Schedule) -> Iterator[Violation]:
     for table, names in _TIMES.items():
+        # that the parts of a job's time are no less than 0 follows from its stretches
+        least = 0 if table == "stretches" else -LATEST
         for name in names:
             for number, value in enumerate(getattr(getattr(schedule, table), name)):
-                if not (math.isfinite(value) and 0 <= value < LATEST and round(value * 1000) / 1000 == value):
-                    what = f"{name} is {value!r}, expected seconds of at least 0 in whole milliseconds"
+                if not (least <= value < LATEST and round(value * 1000) / 1000 == value):
+                    what = f"{name} is {value!r}, expected seconds in whole milliseconds, and none before 0"
                     yield Violation(RULE, f"{table}[{number}].{name}", what)
     for number, (start, end) in enumerate(zip(schedule.stretches.start, schedule.stretches.end, strict=True)):
         if end < start:
