@@ -1,0 +1,180 @@
+r"""A bound from prices of cards over time, valid for continuous time whatever the prices.
+
+With a price :math:`\lambda_r(t) \ge 0` of a unit of resource r at time t, and :math:`G_r(t)` of them there, every
+schedule has
+
+.. math:: \sum_j w_j T_j \ge \sum_j \min_{m,\,s} \Big( w_j (s + p_{jm} - r_j) + \sum_r u_{jmr} \int_s^{s + p_{jm}}
+    \lambda_r \Big) - \sum_r \int \lambda_r G_r ,
+
+for what jobs hold costs no more than what there is (Lagrangian relaxation of the capacities). Prices are constant
+between two of some moments, so the least over s is at one of these, or ends there, or at the first or last start.
+
+A job that may be stopped and keeps its work pays for each part of it where that is done. It does no more than all of
+its work in its least run time p, so it ends half of p after the mean time M of its work, and
+:math:`w (M + p / 2)` with the price is least where all is done at one moment.
+
+Everything is a whole number here, prices too, so nothing is lost to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from placement.instance import Ints
+from placement.scheduling.area import trivial_bound
+from placement.scheduling.modes import Kind, Mode, Relaxation
+
+FINEST = 1 << 40
+"""Most steps to a unit of price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of resources.
+
+    Attributes
+    ----------
+    moments : int array (B + 1,)
+        Ascending, from 0.
+    price : float array (R, B)
+        Weight for a unit, between two of them; 0 after the last. Negative ones count as 0.
+    """
+
+    moments: Ints
+    price: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What prices say.
+
+    Attributes
+    ----------
+    bound : int
+        On the weighted completion time, in milliseconds.
+    start : int array
+        For each kind, a start at which its jobs cost least, with what they hold paid.
+    mode : int array
+        The mode of `Kind.parts` in which they do.
+    """
+
+    bound: int
+    start: Ints
+    mode: Ints
+
+
+def priced(relaxation: Relaxation, prices: Prices) -> Priced:
+    """Return the bound that prices give."""
+    kinds = relaxation.kinds
+    steps = _steps(relaxation, prices)
+    if not steps or not kinds:
+        return Priced(trivial_bound(relaxation), np.array([kind.start for kind in kinds], dtype=np.int64), np.zeros(len(kinds), np.int64))
+    paid = _Paid(prices, steps)
+    starts, modes, total = [], [], 0
+    for kind in kinds:
+        cost, start, mode = paid.least(kind)
+        total += kind.count * cost
+        starts.append(start)
+        modes.append(mode)
+    total -= paid.there(relaxation)
+    return Priced(total // steps, np.array(starts, dtype=np.int64), np.array(modes, dtype=np.int64))
+
+
+def _steps(relaxation: Relaxation, prices: Prices) -> int:
+    """Return the steps to a unit of price with which no number leaves 64 bits; 0 where one does anyway."""
+    horizon = int(prices.moments[-1])
+    most = 1.0
+    top = np.maximum(prices.price, 0).max(axis=1, initial=0.0)
+    for kind in relaxation.kinds:
+        for mode in kind.parts:
+            paid = sum(units * (float(top[resource]) + 1) for resource, units in mode.uses)
+            most = max(most, (kind.weight + paid) * (2.0 * horizon + kind.start + 2.0 * mode.run))
+    steps = FINEST
+    while steps and steps * most > 1 << 61:
+        steps >>= 1
+    return steps
+
+
+class _Paid:
+    """What jobs pay."""
+
+    def __init__(self, prices: Prices, steps: int) -> None:
+        self._moments, self._steps = prices.moments, steps
+        self._price: Ints = np.floor(np.maximum(prices.price, 0) * steps).astype(np.int64)
+        self._known: dict[tuple[tuple[int, int], ...], _Paying] = {}
+
+    def there(self, relaxation: Relaxation) -> int:
+        """Return what all that there is costs."""
+        found = 0
+        for profile, price in zip(relaxation.profiles, self._price, strict=True):
+            amounts = pairwise(profile.total(self._moments))
+            found += sum((end - begin) * each for (begin, end), each in zip(amounts, price.tolist(), strict=True))
+        return found
+
+    def least(self, kind: Kind) -> tuple[int, int, int]:
+        """Return the least that a job of a kind costs, when it then starts and in which mode."""
+        first = 0 if kind.kept is None else 1
+        each = self._whole if kind.whole else self._parted
+        found = [(*each(kind, mode), number) for number, mode in enumerate(kind.modes, first)]
+        if kind.kept is None:
+            return min(found)
+        if not kind.whole:
+            found.append((*self._parted(kind, kind.kept), 0))
+        cost, start, mode = min(found)
+        stopped = max(cost, self._steps * kind.weight * (kind.stopped - kind.release)), start, mode
+        kept = self._steps * kind.weight * (kind.kept.run - kind.release)
+        kept += int(self._of(kind.kept.uses).until(np.array([kind.kept.run]))[0])
+        return min(stopped, (kept, 0, 0))
+
+    def _whole(self, kind: Kind, mode: Mode) -> tuple[int, int]:
+        """Return cost and start of a job that runs at a stretch."""
+        paying, moments = self._of(mode.uses), self._moments
+        end = int(moments[-1])
+        last = max(kind.start, min(kind.due - mode.run, end))  # later than the last moment it only costs more
+        low, high = np.searchsorted(moments, (kind.start, last), side="right")
+        starts = [np.array([kind.start, last], dtype=np.int64), moments[low:high]]
+        low, high = np.searchsorted(moments, (kind.start + mode.run, last + mode.run), side="right")
+        starts.append(moments[low:high] - mode.run)
+        start = np.concatenate(starts)
+        total = paying.until(start + mode.run) - paying.until(start)
+        total += self._steps * kind.weight * (start + (mode.run - kind.release))
+        best = int(total.argmin())
+        return int(total[best]), int(start[best])
+
+    def _parted(self, kind: Kind, mode: Mode) -> tuple[int, int]:
+        """Return cost and moment of a job whose work is done in parts."""
+        low, high = np.searchsorted(self._moments, (kind.start, max(kind.start, kind.due)), side="right")
+        start = np.concatenate([[kind.start], self._moments[low:high]])
+        each = self._of(mode.uses).price[low - 1 : high]
+        total = self._steps * kind.weight * (start - kind.release) + mode.run * each
+        best = int(total.argmin())
+        return int(total[best]) + self._steps * (kind.weight * kind.least // 2), int(start[best])
+
+    def _of(self, uses: Sequence[tuple[int, int]]) -> _Paying:
+        key = tuple(uses)
+        if key not in self._known:
+            price = np.zeros(len(self._moments), dtype=np.int64)
+            for resource, units in key:
+                price[:-1] += units * self._price[resource]
+            paid = np.concatenate([[0], np.cumsum(price[:-1] * np.diff(self._moments))])
+            self._known[key] = _Paying(self._moments, price, paid)
+        return self._known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Paying:
+    """What it costs to hold something: for a millisecond from each moment on, and from 0 until each moment."""
+
+    moments: Ints
+    price: Ints
+    paid: Ints
+
+    def until(self, times: Ints) -> Ints:
+        """Return what holding it from 0 until some times costs."""
+        place = np.searchsorted(self.moments, times, side="right") - 1
+        found: Ints = self.paid[place] + (times - self.moments[place]) * self.price[place]
+        return found
