@@ -28,6 +28,7 @@ from placement.exact.mig_settle import Mover
 from placement.exact.patterns import of_one_type
 from placement.instance import Instance
 from placement.models import FAMILIES, Goal, mig, mig_moves, node_columns
+from placement.models import time as time_model
 from placement.models.core import Parts, add_goal, add_held
 from placement.models.node_columns import Column
 from placement.models.parts import parts_of
@@ -190,14 +191,23 @@ def column_model() -> Any:
     return m
 
 
-WHOLE = {"mig": mig, "mig_moves": mig_moves}
+WHOLE = {"mig": mig, "mig_moves": mig_moves, "time": time_model}
+
+
+def starts_model() -> Any:
+    """Return the model of a job of one card for 2 s and two jobs of both cards for 3 s, at 0, 2 and 5 s."""
+    one = [time_model.Start(0, begin, begin + 2, begin + 2.0, ((0, 1.0),)) for begin in (0, 2, 5)]
+    both = [time_model.Start(1, begin, begin + 3, begin + 3.0, ((0, 2.0),)) for begin in (0, 2, 5)]
+    return time_model.build((1, 2), [*one, *both], (0, 2, 5), [(2.0, 2.0)])
 
 
 def whole_model_of(name: str) -> Any:
-    """Return a model that is one family alone, for three MIG cards and a gang of two instances with one beside.
+    """Return a model that is one family alone.
 
-    On one A100 an instance runs at slot 1, which may move in `mig_moves`; on the A30 only one media extension fits.
+    Those of MIG are for three MIG cards and a gang of two instances with one beside. On one A100 an instance runs at slot 1, which may move in `mig_moves`; on the A30 only one media extension fits.
     """
+    if name == "time":
+        return starts_model()
     gpus = (Gpu(model="A100-40GB", count=2, mig_enabled=True), Gpu(model="A30", mig_enabled=True))
     small, media = Task(gpus=1, mig_profile="1g.5gb"), Task(gpus=1, mig_profile="1g.6gb+me")
     pair = TaskGroup(name="pair", count=2, task=Task(gpus=1, mig_profile="3g.20gb"))

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from placement.scheduling.capacity import Profile
 from placement.scheduling.modes import Kind, Relaxation
 
-MARGIN = 1e-9
-"""Part of what was added up that is taken off for rounding; sums of doubles here lose less than 1e-12."""
+ROUNDING = 1e-15
+"""Part of the sum that is taken off for each step in which it was made: some roundings of doubles, all of them of sums
+and products of what is not negative."""
 
 
 def soonest(kind: Kind) -> int:
@@ -75,7 +76,7 @@ def _by_area(kinds: Sequence[Kind], profiles: Sequence[Profile]) -> int:
     whole = area.copy()
     waiting: list[tuple[float, int]] = []
     now, units, coming, turn = 0.0, 0, 0, 0
-    total, subtract = 0.0, 0
+    total, subtract, steps = 0.0, 0, len(kinds)
     for kind, size in zip(kinds, area, strict=True):
         subtract += kind.count * kind.weight * kind.release
         total += kind.count * kind.weight * (kind.least / 2 if size else kind.start + kind.least)
@@ -97,6 +98,7 @@ def _by_area(kinds: Sequence[Kind], profiles: Sequence[Profile]) -> int:
                 break
             now = following
             continue
+        steps += 1
         number = waiting[0][1]
         end = now + area[number] / units
         stop = min(end, following)
@@ -108,4 +110,4 @@ def _by_area(kinds: Sequence[Kind], profiles: Sequence[Profile]) -> int:
         now = stop
     for _, number in waiting:  # there will never be cards for them; they count until now
         total += kinds[number].count * kinds[number].weight * (area[number] / whole[number]) * now
-    return math.floor(total * (1 - MARGIN)) - subtract
+    return math.ceil(total * (1 - ROUNDING * (10 + 10 * steps))) - subtract  # what it bounds is whole

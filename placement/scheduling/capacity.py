@@ -37,9 +37,7 @@ class Profile:
         for (begin, end), amount in zip(pairwise(times), units, strict=False):
             sums.append(sums[-1] + (end - begin) * amount)
         place = (np.searchsorted(self.times, until, side="right") - 1).tolist()
-        return [
-            sums[row] + (time - times[row]) * units[row] for row, time in zip(place, until.tolist(), strict=True)
-        ]
+        return [sums[row] + (time - times[row]) * units[row] for row, time in zip(place, until.tolist(), strict=True)]
 
 
 def models_of(instance: Instance) -> list[str]:

@@ -173,7 +173,7 @@ def grid(relaxed: Relaxation, ratio: float, first: int) -> Ints:
 
 def columns_of(relaxed: Relaxation, moments: Ints) -> Columns:
     """Return all starts at moments of a grid, and at the release of each job within its slot."""
-    pieces: list[tuple[Ints, ...]] = []
+    pieces: list[Columns] = []
     for number, kind in enumerate(relaxed.kinds):
         first = int(np.searchsorted(moments, kind.start, side="right")) - 1
         begin = np.maximum(moments[first:], kind.start)
@@ -189,11 +189,18 @@ def columns_of(relaxed: Relaxation, moments: Ints) -> Columns:
                 share = np.where(end > begin, mode.run / np.maximum(end - begin, 1), 0.0)
                 time_ = np.maximum(begin + kind.least / 2, kind.stopped)
                 pieces.append(_piece(number, part, begin, end, share, kind.weight * (time_ - kind.release)))
-    return Columns(*(np.concatenate(arrays) for arrays in zip(*pieces, strict=True)))
+    return Columns(
+        kind=np.concatenate([piece.kind for piece in pieces]),
+        part=np.concatenate([piece.part for piece in pieces]),
+        begin=np.concatenate([piece.begin for piece in pieces]),
+        end=np.concatenate([piece.end for piece in pieces]),
+        share=np.concatenate([piece.share for piece in pieces]),
+        cost=np.concatenate([piece.cost for piece in pieces]),
+    )
 
 
-def _piece(kind: int, part: int, begin: Ints, end: Ints, share: Floats, cost: Floats) -> tuple[Ints, ...]:
-    return np.full(len(begin), kind), np.full(len(begin), part), begin, end, share, cost
+def _piece(kind: int, part: int, begin: Ints, end: Ints, share: Floats, cost: Floats) -> Columns:
+    return Columns(np.full(len(begin), kind), np.full(len(begin), part), begin, end, share, cost)
 
 
 def program(relaxed: Relaxation, moments: Ints, columns: Columns) -> Program:

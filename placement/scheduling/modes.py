@@ -139,7 +139,7 @@ def relaxation(work: Work, out: Collection[int] = ()) -> Relaxation:
             start=earliest.start(job),
             due=int(work.deadline[job]) if work.hard[job] and ongoing is None else NO_END,
             modes=modes.of(number),
-            whole=_whole(work, job, modes.longest(number)),
+            whole=_whole(work, job, modes),
         )
         if ongoing is not None:
             kind = _running(work, job, kind)
@@ -148,10 +148,12 @@ def relaxation(work: Work, out: Collection[int] = ()) -> Relaxation:
     return Relaxation(kinds, profiles(work))
 
 
-def _whole(work: Work, job: int, longest: int) -> bool:
+def _whole(work: Work, job: int, modes: Modes) -> bool:
     """Return whether a job that waits does all its work in its last stretch: it is not stopped, or nothing is kept."""
     every = int(work.checkpoint[job])
-    return not work.preemptible[job] or not every or every >= longest or int(work.minimum_run[job]) >= longest
+    if not work.preemptible[job] or not every:
+        return True
+    return max(every, int(work.minimum_run[job])) >= modes.longest(int(work.instance.job_class[job]))
 
 
 def _running(work: Work, job: int, kind: Kind) -> Kind:
@@ -225,7 +227,9 @@ class Modes:
         shared = [sharing_factor(kind, run) for kind in self._instance.card_kinds]
         model = max([ONE, *(factor for _, factor in run.models)])
         slow = min((run.speed(tasks) for tasks in range(*_span(one))), default=ONE)
-        most = 1000 * run.seconds * max(run.levels) * model * max([ONE, *shared]) * max(ONE, run.numa) * max(ONE, run.nic)
+        most = (
+            1000 * run.seconds * max(run.levels) * model * max([ONE, *shared]) * max(ONE, run.numa) * max(ONE, run.nic)
+        )
         return math.ceil(most / slow) + max((max(copy.fetch) for copy in run.data), default=0)
 
     def _find(self, one: JobClass) -> tuple[Mode, ...]:
@@ -271,7 +275,7 @@ class Modes:
         return min([*factors, ONE] if not all(parts) else factors, default=ONE)
 
     def _pools(self, one: JobClass) -> tuple[list[int], bool]:
-        """Return the models that a job may use cards of which it takes units, and whether it takes MIG instances too."""
+        """Return the models whose cards a job may take units of, and whether it takes MIG instances too."""
         admits: Bools = np.zeros(len(self._instance.card_kinds), dtype=np.bool_)
         mig = False
         for leaf in one.leaves:

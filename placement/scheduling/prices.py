@@ -72,16 +72,19 @@ def priced(relaxation: Relaxation, prices: Prices) -> Priced:
     kinds = relaxation.kinds
     steps = _steps(relaxation, prices)
     if not steps or not kinds:
-        return Priced(trivial_bound(relaxation), np.array([kind.start for kind in kinds], dtype=np.int64), np.zeros(len(kinds), np.int64))
+        start = np.array([kind.start for kind in kinds], dtype=np.int64)
+        return Priced(trivial_bound(relaxation), start, np.zeros_like(start))
     paid = _Paid(prices, steps)
-    starts, modes, total = [], [], 0
+    starts: list[int] = []
+    modes: list[int] = []
+    total = 0
     for kind in kinds:
-        cost, start, mode = paid.least(kind)
+        cost, begin, mode = paid.least(kind)
         total += kind.count * cost
-        starts.append(start)
+        starts.append(begin)
         modes.append(mode)
     total -= paid.there(relaxation)
-    return Priced(total // steps, np.array(starts, dtype=np.int64), np.array(modes, dtype=np.int64))
+    return Priced(-(-total // steps), np.array(starts, dtype=np.int64), np.array(modes, dtype=np.int64))
 
 
 def _steps(relaxation: Relaxation, prices: Prices) -> int:
