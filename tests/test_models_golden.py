@@ -204,7 +204,8 @@ def starts_model() -> Any:
 def whole_model_of(name: str) -> Any:
     """Return a model that is one family alone.
 
-    Those of MIG are for three MIG cards and a gang of two instances with one beside. On one A100 an instance runs at slot 1, which may move in `mig_moves`; on the A30 only one media extension fits.
+    Those of MIG are for three MIG cards and a gang of two instances with one beside. On one A100 an instance runs at
+    slot 1, which may move in `mig_moves`; on the A30 only one media extension fits.
     """
     if name == "time":
         return starts_model()

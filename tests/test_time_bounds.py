@@ -129,6 +129,30 @@ def test_a_job_too_wide_for_a_node_does_not_run_as_fast_as_in_one() -> None:
     assert [kind.modes[0].run for kind in kinds] == [3000, 2000]
 
 
+def test_tasks_of_more_than_half_a_node_count_for_all_of_it() -> None:
+    # Nodes of 4 cards: 3 cards are both halves, 2 cards one. Where no task leaves some of a node it is all the same.
+    def work(*sizes: int) -> Work:
+        groups = [TaskGroup(name="g", count=2, task=Task(gpus=size)) for size in sizes]
+        jobs = tuple(Job(name=f"j{i}", groups=(group,), duration=Duration(seconds=1)) for i, group in enumerate(groups))
+        node = Node(name="n", count=3, gpus=(Gpu(model="A", count=4),))
+        return compile_work(Snapshot(time=0.0, nodes=(node,), jobs=jobs))
+
+    relaxed = relaxation(work(1, 2, 3, 4))
+    assert [profile.units.tolist() for profile in relaxed.profiles] == [[12], [6]]
+    assert [dict(kind.modes[0].uses).get(1, 0) for kind in relaxed.kinds] == [0, 2, 4, 4]
+    assert len(relaxation(work(1, 2, 4)).profiles) == 1
+
+
+def test_halves_of_nodes_prove_that_jobs_run_one_after_another() -> None:
+    # Three jobs of 3 cards for 1 s on a node of 4 end at 1, 2 and 3. Their cards are served at 4 a second in [0, 2.25):
+    # sum of M = 4 / 3 * 2.25^2 / 2 = 3.375, and 3 / 2 on top.
+    group = TaskGroup(name="g", task=Task(gpus=3))
+    jobs = (Job(name=f"j{i}", groups=(group,), duration=Duration(seconds=1)) for i in range(3))
+    work = on(4, *jobs)
+    assert area_bound(relaxation(work)) == 4875
+    assert 5950 <= grid_bound(work, 1.0, 100).bound <= 6000
+
+
 def test_a_job_waits_for_those_it_comes_after() -> None:
     work = on(2, job("a", 1, 2), job("b", 1, 3, after=("a",), submit_time=1.0))
     kinds = relaxation(work).kinds

@@ -37,20 +37,23 @@ def area_bound(relaxation: Relaxation) -> int:
     found = 0
     for kinds, profiles in _parts(relaxation):
         trivial = sum(kind.count * kind.weight * soonest(kind) for kind in kinds)
-        found += max(trivial, _by_area(kinds, profiles)) if profiles else trivial
+        found += max(trivial, _by_area(kinds, profiles, relaxation.cards)) if profiles else trivial
     return found
 
 
 def _parts(relaxation: Relaxation) -> list[tuple[list[Kind], list[Profile]]]:
     """Return kinds and profiles by parts of the cluster, of which jobs of one use no cards of another."""
-    part = list(range(len(relaxation.profiles)))
+    part = list(range(relaxation.cards))
 
     def root(resource: int) -> int:
         while part[resource] != resource:
             resource = part[resource]
         return resource
 
-    used = [sorted({resource for mode in kind.parts for resource, _ in mode.uses}) for kind in relaxation.kinds]
+    used = [
+        sorted({resource for mode in kind.parts for resource, _ in mode.uses if resource < relaxation.cards})
+        for kind in relaxation.kinds
+    ]
     for resources in used:
         for resource in resources[1:]:
             part[root(resource)] = root(resources[0])
@@ -58,12 +61,12 @@ def _parts(relaxation: Relaxation) -> list[tuple[list[Kind], list[Profile]]]:
     for kind, resources in zip(relaxation.kinds, used, strict=True):
         kinds[root(resources[0]) if resources else -1].append(kind)
     profiles: dict[int, list[Profile]] = defaultdict(list)
-    for resource, profile in enumerate(relaxation.profiles):
+    for resource, profile in enumerate(relaxation.profiles[: relaxation.cards]):
         profiles[root(resource)].append(profile)
     return [(mine, profiles[number] if number >= 0 else []) for number, mine in kinds.items()]
 
 
-def _by_area(kinds: Sequence[Kind], profiles: Sequence[Profile]) -> int:
+def _by_area(kinds: Sequence[Kind], profiles: Sequence[Profile], cards: int) -> int:
     moments = sorted({time for profile in profiles for time in profile.times.tolist()})
     change: dict[int, int] = defaultdict(int)
     for profile in profiles:
@@ -72,7 +75,7 @@ def _by_area(kinds: Sequence[Kind], profiles: Sequence[Profile]) -> int:
             change[time] += units - before
             before = units
     arrivals = sorted(range(len(kinds)), key=lambda number: kinds[number].start)
-    area = [kind.count * float(min(mode.area for mode in kind.parts)) for kind in kinds]
+    area = [kind.count * float(min(mode.area(cards) for mode in kind.parts)) for kind in kinds]
     whole = area.copy()
     waiting: list[tuple[float, int]] = []
     now, units, coming, turn = 0.0, 0, 0, 0

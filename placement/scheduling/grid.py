@@ -140,7 +140,7 @@ def grid_bound(
 
 def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float) -> GridBound:
     least = area_bound(relaxed)
-    if not any(kind.weight and mode.area for kind in relaxed.kinds for mode in kind.parts):
+    if not any(kind.weight and mode.uses for kind in relaxed.kinds for mode in kind.parts):
         return GridBound(least)
     moments = grid(relaxed, ratio, first)
     columns = columns_of(relaxed, moments)
@@ -160,8 +160,8 @@ def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float) -> Gr
 def grid(relaxed: Relaxation, ratio: float, first: int) -> Ints:
     """Return the moments of a geometric grid that is long enough for all jobs."""
     start = max(kind.start for kind in relaxed.kinds)
-    area = sum(kind.count * min(mode.area for mode in kind.parts) for kind in relaxed.kinds)
-    units = max(1, sum(int(profile.units[-1]) for profile in relaxed.profiles))
+    area = sum(kind.count * min(mode.area(relaxed.cards) for mode in kind.parts) for kind in relaxed.kinds)
+    units = max(1, sum(int(profile.units[-1]) for profile in relaxed.profiles[: relaxed.cards]))
     last = max(int(profile.times[-1]) for profile in relaxed.profiles)
     longest = max(mode.run for kind in relaxed.kinds for mode in kind.parts)
     horizon = max(start, last) + longest + math.ceil(ROOM * area / units)

@@ -1,9 +1,9 @@
 """Ways in which jobs may run, as a relaxation: what each of them surely takes, whatever a schedule does.
 
-A resource is the card units of all healthy cards of one model. A job of which tasks lie on several models is a mixture
-of its modes there, in the shares of its units: it takes no less time than its slowest card, so no less than any of
-them, and no fewer units of each model than its share. What is left out of account: in which node the cards are, CPU,
-memory, quotas, MIG instances and the slots that they take.
+A resource is the card units of all healthy cards of one model, or halves of nodes (`placement.scheduling.halves`). A job
+of which tasks lie on several models is a mixture of its modes there, in the shares of its units: it takes no less time
+than its slowest card, so no less than any of them, and no fewer units of each model than its share. What else nodes
+have is left out of account: CPU, memory, links between cards, and MIG cards; and so are quotas.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from placement.durations import RunTime
 from placement.gang import Leaf, is_flat
 from placement.instance import Bools, Instance, JobClass
 from placement.scheduling.capacity import Profile, held, models_of, profiles
+from placement.scheduling.halves import halves
 from placement.scheduling.work import Work
 from placement.shared_cards import parted, sharing_factor
 
@@ -44,10 +46,9 @@ class Mode:
     run: int
     uses: tuple[tuple[int, int], ...]
 
-    @property
-    def area(self) -> int:
-        """Unit milliseconds."""
-        return self.run * sum(units for _, units in self.uses)
+    def area(self, cards: int) -> int:
+        """Return the unit milliseconds of the first resources, those that are cards."""
+        return self.run * sum(units for resource, units in self.uses if resource < cards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,13 @@ class Relaxation:
     kinds : tuple of Kind
     profiles : tuple of Profile
         By resource.
+    cards : int
+        How many of them, which come first, are cards of a model; the others are `halves` of nodes.
     """
 
     kinds: tuple[Kind, ...]
     profiles: tuple[Profile, ...]
+    cards: int
 
 
 def relaxation(work: Work, out: Collection[int] = ()) -> Relaxation:
@@ -145,7 +149,8 @@ def relaxation(work: Work, out: Collection[int] = ()) -> Relaxation:
             kind = _running(work, job, kind)
         found.setdefault(kind, []).append(job)
     kinds = tuple(replace(kind, jobs=tuple(jobs)) for kind, jobs in found.items())
-    return Relaxation(kinds, profiles(work))
+    cards = profiles(work)
+    return Relaxation(kinds, (*cards, *modes.halves.profiles), len(cards))
 
 
 def _whole(work: Work, job: int, modes: Modes) -> bool:
@@ -210,6 +215,7 @@ class Modes:
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
         self._models = models_of(instance)
+        self.halves = halves(instance)
         self._known: dict[int, tuple[Mode, ...]] = {}
 
     def of(self, number: int) -> tuple[Mode, ...]:
@@ -254,10 +260,19 @@ class Modes:
                 by_pool[pool].append((self._run(one, count, level, model), units))
         if bare:
             found[Mode(min(bare), ())] = None
+        beside = self._halves(one, pools[0]) if len(pools) == 1 else ()
         for pool, pairs in by_pool.items():
             for run, units in _few(_best(pairs)):
-                found[Mode(run, ((pool, units),))] = None
+                found[Mode(run, ((pool, units), *beside))] = None
         return tuple(found)
+
+    def _halves(self, one: JobClass, pool: int) -> tuple[tuple[int, int], ...]:
+        """Return the halves of nodes that a job takes at least which uses cards of one model alone."""
+        taken = sum(
+            tasks * self.halves.of(pool, self._instance.shapes[leaf.shape])
+            for tasks, leaf in zip(_least(one), one.leaves, strict=True)
+        )
+        return ((self.halves.resource[pool], taken),) if taken else ()
 
     def _run(self, one: JobClass, count: int, level: Fraction, model: Fraction) -> int:
         run = one.run
@@ -358,5 +373,5 @@ def _few(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     if len(pairs) <= MOST_MODES:
         return pairs
     edges = [len(pairs) * piece // MOST_MODES for piece in range(MOST_MODES + 1)]
-    pieces = [pairs[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [pairs[a:b] for a, b in pairwise(edges)]
     return [(min(run for run, _ in piece), min(units for _, units in piece)) for piece in pieces]
