@@ -176,6 +176,7 @@ def test_nothing_to_do() -> None:
     work = on(1, Job(name="a", groups=(TaskGroup(name="g", task=Task()),), duration=Duration(seconds=2)))
     assert best_bound(work).bound == 2000
     assert best_bound(work, out={0}).bound == 0
+    assert best_bound(on(1, job("a", 1, 0))).bound == 0
 
 
 # --- model and arrays ----------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def grid(relaxed: Relaxation, ratio: float, first: int) -> Ints:
     last = max(int(profile.times[-1]) for profile in relaxed.profiles)
     longest = max(mode.run for kind in relaxed.kinds for mode in kind.parts)
     horizon = max(start, last) + longest + math.ceil(ROOM * area / units)
-    found = [0]
+    found = [0, max(1, first)]
     while found[-1] < horizon:
         found.append(max(found[-1] + max(1, first), math.floor(found[-1] * ratio)))
     return np.array(found, dtype=np.int64)

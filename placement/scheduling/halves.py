@@ -1,9 +1,9 @@
 """Halves of nodes: a resource for tasks of so many cards that no two of them fit on one node.
 
-On a node of at most C cards of a model, a task that takes more than C / 2 of them counts for two halves of the node, and
-one that takes just C / 2 for one. Whatever fits on the node has no more than two (a dual feasible function; see Fekete
-and Schepers, Mathematical Programming 91, 2001). It says more than the cards do where tasks leave some of a node that
-is no use to others of their size.
+On a node of at most C cards of a model, a task that takes more than C / 2 of them counts for two halves of the node,
+and one that takes just C / 2 for one. Whatever fits on the node has no more than two (a dual feasible function; see
+Fekete and Schepers, Mathematical Programming 91, 2001). It says more than the cards do where tasks leave some of a node
+that is no use to others of their size.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Halves:
 
 
 def halves(instance: Instance) -> Halves:
-    """Return the halves of nodes with models of which some task takes more than half, but not all there is in a node."""
+    """Return the halves of nodes with models of which some task takes more than half of a node, but not all."""
     models = models_of(instance)
     most, nodes = [0] * len(models), [0] * len(models)
     for one in instance.classes:

@@ -1,9 +1,9 @@
 """Ways in which jobs may run, as a relaxation: what each of them surely takes, whatever a schedule does.
 
-A resource is the card units of all healthy cards of one model, or halves of nodes (`placement.scheduling.halves`). A job
-of which tasks lie on several models is a mixture of its modes there, in the shares of its units: it takes no less time
-than its slowest card, so no less than any of them, and no fewer units of each model than its share. What else nodes
-have is left out of account: CPU, memory, links between cards, and MIG cards; and so are quotas.
+A resource is the card units of all healthy cards of one model, or halves of nodes (`placement.scheduling.halves`). A
+job of which tasks lie on several models is a mixture of its modes there, in the shares of its units: it takes no less
+time than its slowest card, so no less than any of them, and no fewer units of each model than its share. What else
+nodes have is left out of account: CPU, memory, links between cards, and MIG cards; and so are quotas.
 """
 
 from __future__ import annotations
