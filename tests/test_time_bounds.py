@@ -16,6 +16,7 @@ from placement.scheduling.area import area_bound, trivial_bound
 from placement.scheduling.compile import compile_work
 from placement.scheduling.desk import Desk
 from placement.scheduling.grid import best_bound, columns_of, grid, grid_bound, prices_of, program
+from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.loop import Loop
 from placement.scheduling.modes import Kind, Mode, Relaxation, relaxation
 from placement.scheduling.prices import Prices, priced
@@ -177,6 +178,26 @@ def test_nothing_to_do() -> None:
     assert best_bound(work).bound == 2000
     assert best_bound(work, out={0}).bound == 0
     assert best_bound(on(1, job("a", 1, 0))).bound == 0
+
+
+def test_jobs_that_may_be_left_out() -> None:
+    # a has a hard deadline and weight 2, b comes after a and c after b; d never starts; e has a deadline and weight 0.
+    hard = {"deadline": 9.0, "hard_deadline": True}
+    jobs = (job("a", 1, 1, 2, **hard), job("b", 1, 1, 5, after=("a",)), job("c", 1, 1, after=("b",)), job("d", 9, 1))
+    work = on(1, *jobs, job("e", 1, 1, 0, **hard))
+    assert perhaps_left_out(work, {3}, 0) == {3, 4}
+    assert perhaps_left_out(work, {3}, 1) == {3, 4}
+    assert perhaps_left_out(work, {3}, 2) == {0, 1, 2, 3, 4}
+
+
+def test_a_hard_deadline_is_the_latest_start() -> None:
+    # a, of weight 1, has to end by 2 s. At a price of 2 in [0, 2) it cannot wait until it is cheaper: 1 + 2, less 4.
+    work = on(1, job("a", 1, 1, deadline=2.0, hard_deadline=True), job("b", 1, 2))
+    (kind, _) = relaxation(work).kinds
+    assert kind.due == 2000
+    prices = Prices(np.array([0, 2000]), np.array([[2.0]]))
+    # b waits until 2 s and costs 4: 3 + 4 - 4.
+    assert priced(relaxation(work), prices).bound == 3000
 
 
 # --- model and arrays ----------------------------------------------------------------------------------------
