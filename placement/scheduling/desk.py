@@ -45,6 +45,8 @@ class Live:
         When it ends if it is not stopped; `NEVER` for one without an end.
     expected : int
         When it is expected to end; at least one millisecond ahead.
+    estimate : int
+        When it was to end by the first estimate.
     """
 
     tasks: tuple[Placed, ...]
@@ -56,6 +58,7 @@ class Live:
     unsaved: int
     end: int
     expected: int
+    estimate: int
 
 
 class Desk:
@@ -105,8 +108,9 @@ class Desk:
             unsaved = math.floor((ongoing.done - ongoing.kept) * full)
             end = NEVER if ongoing.left is None else self._truly(job, ongoing.left)
             left = NEVER if ongoing.left is None else ongoing.left
+            estimate = -ongoing.overrun if ongoing.done == 1 else left
             self.live[job] = Live(
-                ongoing.tasks, 0, ongoing.since, 0, self._truly(job, full), ongoing.kept, unsaved, end, left
+                ongoing.tasks, 0, ongoing.since, 0, self._truly(job, full), ongoing.kept, unsaved, end, left, estimate
             )
 
     def _truly(self, job: int, estimated: int) -> int:
@@ -182,9 +186,9 @@ class Desk:
         """Start a job where `fit` has placed it."""
         restart, work, full = self.spell(job, tasks)
         kept = 1 - self.todo.get(job, Fraction(1))
-        end = self.now + restart + self._truly(job, work)
+        end, estimate = self.now + restart + self._truly(job, work), self.now + restart + work
         self.live[job] = Live(
-            tasks, self.now, self.now, restart, self._truly(job, full), kept, 0, end, self.now + restart + work
+            tasks, self.now, self.now, restart, self._truly(job, full), kept, 0, end, estimate, estimate
         )
         del self.waiting[job]
 

@@ -124,8 +124,7 @@ class Loop:
         """Expect jobs later that have not ended as expected."""
         for live in self.desk.live.values():
             if live.expected <= self.desk.now:
-                over = self.desk.now - live.expected
-                live.expected += expected(over)
+                live.expected = live.estimate + expected(self.desk.now - live.estimate)
 
     def _drop_late(self) -> None:
         desk, work = self.desk, self._work
