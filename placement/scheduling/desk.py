@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.filling import Filling
 from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
+from placement.instance import Ints
 from placement.scheduling.clock import Clock
 from placement.scheduling.timing import Stretch
 from placement.scheduling.work import Work
@@ -76,6 +78,10 @@ class Desk:
         Part of its work that is still to be done, of a job that was stopped.
     stretches : list of Stretch
         What is over.
+    again : int
+        When the policy wants to be asked again though nothing happens until then; at each decision it starts as never.
+    memory : dict of str to object
+        What policies remember from one decision to the next, by their names.
     """
 
     def __init__(
@@ -97,6 +103,8 @@ class Desk:
         self.live: dict[int, Live] = {}
         self.todo: dict[int, Fraction] = {}
         self.stretches: list[Stretch] = []
+        self.again = NEVER
+        self.memory: dict[str, Any] = {}
         self.filling = Filling(work.instance, rule, math.inf, seed)
         self._class = work.instance.job_class.tolist()
         self._slow = slow
@@ -147,11 +155,18 @@ class Desk:
         return sum(leaf.count * leaf.copies * shapes[leaf.shape].of_cards for leaf in one.leaves)
 
     def may_stop(self, job: int) -> bool:
-        """Return whether a job that runs may be stopped now."""
-        live = self.live[job]
-        return (
-            self.work.preemptible[job] and live.end < NEVER and self.now - live.since >= int(self.work.minimum_run[job])
-        )
+        """Return whether a job that runs may be stopped now.
+
+        One with a hard deadline is not, for it might not be started again.
+        """
+        return self.stoppable_from(job) <= self.now
+
+    def stoppable_from(self, job: int) -> int:
+        """Return when a job that runs may first be stopped; `NEVER` for one that may not."""
+        work, live = self.work, self.live[job]
+        if not work.preemptible[job] or work.hard[job] or live.end >= NEVER:
+            return NEVER
+        return live.since + int(work.minimum_run[job])
 
     def spell(self, job: int, tasks: Sequence[Placed]) -> tuple[int, int, int]:
         """Return how long a job is restored and works from now on when it is started on some places, and all its work.
@@ -166,21 +181,34 @@ class Desk:
 
     # --- doing ---------------------------------------------------------------------------------------------------
 
-    def fit(self, job: int) -> tuple[Placed, ...] | None:
-        """Place a job that waits, and return where, or None where it does not fit; see `settle` and `withdraw`."""
-        if self._closed:
-            self.filling.keep_to(self._open(job))
+    def fit(self, job: int, within: Ints | None = None) -> tuple[Placed, ...] | None:
+        """Place a job that waits, and return where, or None where it does not fit; see `settle` and `withdraw`.
+
+        Parameters
+        ----------
+        job : int
+        within : int array, optional
+            Nodes that it may use; all if absent.
+        """
+        kept_to = self._closed or within is not None
+        if kept_to:
+            self.filling.keep_to(self._open(job, within))
         tasks = self.filling.serve(self._class[job], [])
-        if self._closed:
+        if kept_to:
             self.filling.keep_to(None)
-            if tasks and self._shut_before_end(job, tasks):
-                self.withdraw(job, tasks)
-                return None
+        if tasks and self._is_no_use(job, tasks):
+            self.withdraw(job, tasks)
+            return None
         return tuple(tasks) if tasks else None
 
     def withdraw(self, job: int, tasks: Iterable[Placed]) -> None:
         """Take back what `fit` has placed."""
         self.filling.release(self._class[job], tasks)
+
+    def put(self, job: int, tasks: tuple[Placed, ...]) -> None:
+        """Start a job that waits on places that are free."""
+        self.filling.hold(self._class[job], tasks)
+        self.settle(job, tasks)
 
     def settle(self, job: int, tasks: tuple[Placed, ...]) -> None:
         """Start a job where `fit` has placed it."""
@@ -229,12 +257,20 @@ class Desk:
         """Take jobs that run off their places for a while."""
         taken = [job for job in jobs if job in self.live]
         for job in taken:
-            self.filling.release(self._class[job], self.live[job].tasks)
+            self.lift(job)
         try:
             yield
         finally:
             for job in taken:
-                self.filling.hold(self._class[job], self.live[job].tasks)
+                self.put_back(job)
+
+    def lift(self, job: int) -> None:
+        """Take a job that runs off its places, until it is put back."""
+        self.filling.release(self._class[job], self.live[job].tasks)
+
+    def put_back(self, job: int) -> None:
+        """Put a job that runs back on its places."""
+        self.filling.hold(self._class[job], self.live[job].tasks)
 
     @contextmanager
     def beside(self, held: Iterable[tuple[int, Sequence[Placed]]]) -> Iterator[None]:
@@ -250,28 +286,51 @@ class Desk:
 
     def earliest(self, job: int) -> tuple[int, tuple[Placed, ...]] | None:
         """Return when a job fits first as jobs that run end as expected, and where; None where that is never."""
-        ends = sorted({live.expected for live in self.live.values() if live.expected < NEVER})
-        low, high, found = 0, len(ends), None
-        moments = [self.now, *ends]
+        ends = {live.expected for live in self.live.values() if live.expected < NEVER}
+        openings = {window.end for window in self.work.windows if window.end > self.now}
+        moments = [self.now, *sorted(ends | openings)]
+        if self._closed or self.work.hard[job]:
+            # what fits at one moment may be shut out, or late, at the next
+            found = ((at, self._fit_at(job, at)) for at in moments)
+            return next(((at, tasks) for at, tasks in found if tasks is not None), None)
+        low, high, first = 0, len(moments) - 1, None
         while low <= high:
             middle = (low + high) // 2
-            at = moments[middle]
-            gone = [other for other, live in self.live.items() if live.expected <= at]
-            with self.without(gone):
-                tasks = self.fit(job)
-                if tasks is not None:
-                    self.withdraw(job, tasks)
+            tasks = self._fit_at(job, moments[middle])
             if tasks is None:
                 low = middle + 1
             else:
-                found, high = (at, tasks), middle - 1
-        return found
+                first, high = (moments[middle], tasks), middle - 1
+        return first
 
-    def _shut_before_end(self, job: int, tasks: Sequence[Placed]) -> bool:
-        """Return whether a window takes one of a job's places before the job would end there."""
+    def _fit_at(self, job: int, at: int) -> tuple[Placed, ...] | None:
+        """Return where a job fits at a moment as jobs that run end as expected."""
+        gone = [other for other, live in self.live.items() if live.expected <= at]
+        with self.without(gone), self.at(at):
+            tasks = self.fit(job)
+            if tasks is not None:
+                self.withdraw(job, tasks)
+        return tasks
+
+    @contextmanager
+    def at(self, moment: int) -> Iterator[None]:
+        """Let it be another moment for a while, for what goes by the time: windows and deadlines."""
+        now, self.now = self.now, moment
+        try:
+            yield
+        finally:
+            self.now = now
+
+    def _is_no_use(self, job: int, tasks: Sequence[Placed]) -> bool:
+        """Return whether a job would end after its hard deadline, or after a window takes one of its places."""
+        hard = self.work.hard[job]
+        if not hard and not self._closed:
+            return False
         restart, work, _ = self.spell(job, tasks)
-        nodes = self.work.instance.hosts_of(np.array([spot[0] for _, _, spot in tasks]))
         end = self.now + restart + work
+        if hard and end > int(self.work.deadline[job]):
+            return True
+        nodes = self.work.instance.hosts_of(np.array([spot[0] for _, _, spot in tasks]))
         return any(
             window.start < end
             and self.now < window.end
@@ -280,8 +339,8 @@ class Desk:
             for window in self.work.windows
         )
 
-    def _open(self, job: int) -> np.ndarray | None:
-        """Return the nodes that no window takes from a job before it would end; None for all."""
+    def _open(self, job: int, within: Ints | None) -> Ints | None:
+        """Return the nodes, of some or of all, that no window takes from a job before it would end; None for all."""
         length, instance = self.length(job), self.work.instance
         closed = [
             window.nodes
@@ -289,7 +348,8 @@ class Desk:
             if job not in window.jobs and window.start < self.now + max(length, 1) and self.now < window.end
         ]
         if not closed:
-            return None
+            return within
         shut = np.zeros(instance.nodes, dtype=np.bool_)
         shut[np.concatenate(closed)] = True
-        return np.flatnonzero(~shut[instance.hosts_of(np.arange(instance.nodes))])
+        nodes = np.arange(instance.nodes) if within is None else within
+        return nodes[~shut[instance.hosts_of(nodes)]]

@@ -28,7 +28,7 @@ class Policy(Protocol):
     def period(self) -> int:
         """Milliseconds after which it wants to be asked again though nothing has changed; 0 for never.
 
-        That is while jobs wait, or run that will end.
+        That is while jobs run that will end. A policy that knows when says so in `Desk.again` instead.
         """
         ...
 
@@ -66,9 +66,12 @@ class Loop:
                 self._happen(what, job)
             self._renew()
             self._drop_late()
+            self.desk.again = NEVER
             self._policy.decide(self.desk)
             self._follow()
-        self._never |= set(self.desk.waiting)
+        # a job with a hard deadline that nothing was said of since its time went by
+        self._late |= {job for job in self.desk.waiting if self._work.hard[job]}
+        self._never |= set(self.desk.waiting) - self._late
         stretches = sorted(self.desk.stretches, key=lambda one: (one.start, one.job))
         started = {one.job for one in stretches}
         held_up = {job for job in self._before if job not in started and job not in self._work.ongoing}
@@ -141,7 +144,9 @@ class Loop:
                 self._ends[job] = live
                 if live.end < NEVER:
                     heapq.heappush(self._events, (max(live.end, desk.now), _ENDS, job))
-        if self._policy.period and (desk.waiting or any(live.end < NEVER for live in desk.live.values())):
+        if desk.again < NEVER:
+            heapq.heappush(self._events, (max(desk.again, desk.now + 1), _LOOK, -1))
+        if self._policy.period and any(live.end < NEVER for live in desk.live.values()):
             following = desk.now - desk.now % self._policy.period + self._policy.period
             if not self._events or self._events[0][0] > following:
                 heapq.heappush(self._events, (following, _LOOK, -1))
