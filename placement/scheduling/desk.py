@@ -230,19 +230,30 @@ class Desk:
 
     def stop(self, job: int) -> None:
         """Stop a job that runs; it waits again."""
+        self.lift(job)
         live = self.live.pop(job)
-        self.filling.release(self._class[job], live.tasks)
+        restart, lost, kept = self._stopped_now(job, live)
+        if self.now > live.start:
+            self.stretches.append(Stretch(job, live.start, self.now, restart, lost, live.tasks))
+        self.todo[job] = 1 - kept
+        self.waiting[job] = self.now
+
+    def saves(self, job: int) -> bool:
+        """Return whether a job that runs would keep some work of this stretch if it were stopped now."""
+        live = self.live[job]
+        return self._stopped_now(job, live)[2] > live.kept
+
+    def _stopped_now(self, job: int, live: Live) -> tuple[int, int, Fraction]:
+        """Return for how long a job was restored, how much work it loses and which part of all its work it keeps."""
         restart = min(live.restart, self.now - live.start)
         worked = self.now - live.start - restart
         every = int(self.work.checkpoint[job])
         unsaved = live.unsaved + worked
         saved = unsaved - unsaved % every if every else 0
+        if saved <= live.unsaved:
+            saved = 0  # what was not safe when the stretch began is safe only by a checkpoint after that
         kept = live.kept + (Fraction(saved, live.full) if live.full else 0)
-        lost = min(worked, unsaved - saved)
-        if self.now > live.start:
-            self.stretches.append(Stretch(job, live.start, self.now, restart, lost, live.tasks))
-        self.todo[job] = 1 - min(kept, Fraction(1))
-        self.waiting[job] = self.now
+        return restart, min(worked, unsaved - saved), min(kept, Fraction(1))
 
     def finish(self, job: int) -> None:
         """End a job."""
