@@ -157,6 +157,11 @@ class Filling:
             self._domains.touch(changed)
         return self._nodes.node(row), cards
 
+    def has_room(self, shape: int, nodes: Ints) -> bool:
+        """Return whether one of some nodes has room for a task, limits on domains aside."""
+        rows = np.array([self._row_of[node] for node in nodes.tolist()], dtype=np.int64)
+        return bool(self._nodes.state.fits(shape, rows).any())
+
     def mark(self) -> int:
         """Return the present point in time."""
         return self._nodes.mark()

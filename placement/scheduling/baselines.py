@@ -7,6 +7,13 @@ from placement.scheduling.desk import Desk
 from placement.scheduling.found import Found
 from placement.scheduling.loop import Loop, Policy
 from placement.scheduling.orders import ListPolicy
+from placement.scheduling.policies.conservative_backfill import ConservativeBackfill
+from placement.scheduling.policies.easy_backfill import EasyBackfill
+from placement.scheduling.policies.gavel import Gavel
+from placement.scheduling.policies.kueue_preemption import KueuePreemption
+from placement.scheduling.policies.priority_preemptive import PriorityPreemptive
+from placement.scheduling.policies.tiresias_las import TiresiasLas
+from placement.scheduling.policies.volcano_gang_preempt import VolcanoGangPreempt
 from placement.scheduling.work import Work
 from placement.solver import Stop
 
@@ -18,6 +25,13 @@ BASELINES: dict[str, Policy] = {
         ListPolicy("shortest-job-first", orders.by_length),
         ListPolicy("smith", orders.by_weighted_length),
         ListPolicy("smith-area", orders.by_weighted_area),
+        EasyBackfill(),
+        ConservativeBackfill(),
+        PriorityPreemptive(),
+        VolcanoGangPreempt(),
+        KueuePreemption(),
+        TiresiasLas(),
+        Gavel(),
     )
 }
 """Every policy by its name."""

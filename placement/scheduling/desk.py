@@ -154,6 +154,20 @@ class Desk:
         shapes = self.work.instance.shapes
         return sum(leaf.count * leaf.copies * shapes[leaf.shape].of_cards for leaf in one.leaves)
 
+    def tasks(self, job: int) -> int:
+        """Return how many tasks a job wants in all."""
+        return sum(leaf.count * leaf.copies for leaf in self.work.instance.job_classes[self._class[job]].leaves)
+
+    def units(self, job: int, tasks: Iterable[Placed]) -> list[tuple[int, int]]:
+        """Return the node of each task of a job, and the card units that the task takes."""
+        leaves, shapes = self.work.instance.job_classes[self._class[job]].leaves, self.work.instance.shapes
+        return [(node, shapes[leaves[leaf].shape].of_cards) for leaf, _, (node, _) in tasks]
+
+    def has_room(self, job: int, nodes: Ints) -> bool:
+        """Return whether some task of a job fits on one of some nodes."""
+        leaves = self.work.instance.job_classes[self._class[job]].leaves
+        return any(self.filling.has_room(leaf.shape, nodes) for leaf in leaves)
+
     def may_stop(self, job: int) -> bool:
         """Return whether a job that runs may be stopped now.
 
