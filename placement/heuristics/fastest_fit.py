@@ -36,8 +36,8 @@ class FastestFit(BestFit):
 
     def __init__(self, nodes: Nodes, rng: np.random.Generator) -> None:
         super().__init__(nodes, rng)
-        self.has_small_scores = False
         self._rank = ranks(nodes.instance)
+        self.has_small_scores = self.has_small_scores and not self._rank.any()
 
     def scores(self, shape: int, rows: Ints) -> Ints:
         """Return the score above."""

@@ -14,7 +14,7 @@ from placement.heuristics.nodes import Nodes
 from placement.heuristics.rule import Rule
 from placement.heuristics.ties import TiedGang
 from placement.index import spread
-from placement.instance import Assignment, Bools, Instance, Ints, JobClass
+from placement.instance import ANY, Assignment, Bools, Instance, Ints, JobClass
 
 HANDOVER = 2e-6
 """Seconds kept back for each placed task, to put the assignment together before the deadline."""
@@ -49,6 +49,10 @@ class Filling:
             None if tied else _single_shape(job_class)
             for tied, job_class in zip(self._tied, instance.job_classes, strict=True)
         ]
+        self._alike = [
+            not tied and _is_alike(instance, job_class)
+            for tied, job_class in zip(self._tied, instance.job_classes, strict=True)
+        ]
         self._domains = Domains(self._nodes) if any(self._tied) else None
         self._deadline = deadline
         self._row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
@@ -74,8 +78,8 @@ class Filling:
         shape = self._single[number]
         if shape is not None and not kept:
             return self._serve_single(shape)
-        if not kept and self._refused_at.get(number) == self._placed:
-            return kept  # nothing has changed since the same was refused
+        if not kept and number in self._refused_at and (self._alike[number] or self._refused_at[number] == self._placed):
+            return kept  # nothing was given back since the same was refused, or nothing has changed at all
         if self._tied[number] and kept:
             return kept  # it is not known in which domains it might grow
         gang = self._gang(number)
@@ -184,6 +188,14 @@ def _single_shape(job_class: JobClass) -> int | None:
     if len(job_class.leaves) != 1 or job_class.leaves[0].count * job_class.leaves[0].copies != 1:
         return None
     return job_class.leaves[0].shape
+
+
+def _is_alike(instance: Instance, job_class: JobClass) -> bool:
+    """Return whether a job has one group, of tasks of which a node holds no more the more is on it, however placed."""
+    if len(job_class.leaves) != 1:
+        return False
+    shape = instance.shapes[job_class.leaves[0].shape]
+    return shape.numa == ANY and shape.profile < 0 and (shape.gpus <= 1 or shape.units == instance.card_units)
 
 
 def _file_order(instance: Instance) -> Ints:

@@ -109,6 +109,8 @@ class Desk:
         self._class = work.instance.job_class.tolist()
         self._slow = slow
         self._least: dict[int, int] = {}
+        self._alone: dict[int, list[Placed]] = {}
+        self._empty: Filling | None = None
         self._closed = len(work.windows) > 0
         for job, ongoing in work.ongoing.items():
             self.filling.hold(self._class[job], ongoing.tasks)
@@ -141,11 +143,12 @@ class Desk:
 
     def _length(self, job: int) -> int:
         number = self._class[job]
-        known = self.__dict__.setdefault("_of_class", {})
-        if number not in known:
-            empty = Filling(self.work.instance, FastestFit, math.inf, 0)
-            known[number] = empty.serve(number, [])
-        tasks = known[number]
+        if number not in self._alone:
+            if self._empty is None:
+                self._empty = Filling(self.work.instance, FastestFit, math.inf, 0)
+            self._alone[number] = self._empty.serve(number, [])
+            self._empty.release(number, self._alone[number])
+        tasks = self._alone[number]
         return self.clock.run(job, tasks) if tasks else NEVER
 
     def cards(self, job: int) -> int:
