@@ -17,11 +17,11 @@ from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
 from placement.scheduling.clock import Clock
+from placement.scheduling.counting import counts_say_it, least_units
+from placement.scheduling.profile import Profile
 from placement.scheduling.timing import Stretch
+from placement.scheduling.work import NEVER as NEVER
 from placement.scheduling.work import Work
-
-NEVER = 1 << 60
-"""Later than everything, in milliseconds."""
 
 
 @dataclass(slots=True)
@@ -80,6 +80,11 @@ class Desk:
         What is over.
     again : int
         When the policy wants to be asked again though nothing happens until then; at each decision it starts as never.
+    all_units : int
+        Card units there are.
+    counts : bool
+        Whether a job surely does not fit where fewer card units are free than it needs: not where running work may
+        overfill cards, nor where cards take MIG instances.
     memory : dict of str to object
         What policies remember from one decision to the next, by their names.
     """
@@ -112,8 +117,12 @@ class Desk:
         self._alone: dict[int, list[Placed]] = {}
         self._empty: Filling | None = None
         self._closed = len(work.windows) > 0
+        self._least_of_class = [least_units(work.instance, one.root) for one in work.instance.job_classes]
+        self.all_units = sum(one.size * sum(units for _, units, _ in one.cards) for one in work.instance.classes)
+        self._free = self.all_units
+        self.counts = counts_say_it(work)
         for job, ongoing in work.ongoing.items():
-            self.filling.hold(self._class[job], ongoing.tasks)
+            self._take(job, ongoing.tasks)
             full = self.clock.run(job, ongoing.tasks) if ongoing.left is not None else 0
             unsaved = math.floor((ongoing.done - ongoing.kept) * full)
             end = NEVER if ongoing.left is None else self._truly(job, ongoing.left)
@@ -166,6 +175,18 @@ class Desk:
         leaves, shapes = self.work.instance.job_classes[self._class[job]].leaves, self.work.instance.shapes
         return [(node, shapes[leaves[leaf].shape].of_cards) for leaf, _, (node, _) in tasks]
 
+    def least_units(self, job: int) -> int:
+        """Return the card units without which a job does not run."""
+        return self._least_of_class[self._class[job]]
+
+    def units_of(self, job: int, tasks: Iterable[Placed]) -> int:
+        """Return the card units that some tasks of a job take."""
+        return sum(units for _, units in self.units(job, tasks))
+
+    def may_fit(self, job: int) -> bool:
+        """Return whether there are as many free card units as a job needs, held places among them."""
+        return not self.counts or self.least_units(job) <= self._free
+
     def has_room(self, job: int, nodes: Ints) -> bool:
         """Return whether some task of a job fits on one of some nodes."""
         leaves = self.work.instance.job_classes[self._class[job]].leaves
@@ -207,10 +228,13 @@ class Desk:
         within : int array, optional
             Nodes that it may use; all if absent.
         """
+        if not self.may_fit(job):
+            return None
         kept_to = self._closed or within is not None
         if kept_to:
             self.filling.keep_to(self._open(job, within))
         tasks = self.filling.serve(self._class[job], [])
+        self._free -= self.units_of(job, tasks)
         if kept_to:
             self.filling.keep_to(None)
         if tasks and self._is_no_use(job, tasks):
@@ -218,13 +242,13 @@ class Desk:
             return None
         return tuple(tasks) if tasks else None
 
-    def withdraw(self, job: int, tasks: Iterable[Placed]) -> None:
+    def withdraw(self, job: int, tasks: Sequence[Placed]) -> None:
         """Take back what `fit` has placed."""
-        self.filling.release(self._class[job], tasks)
+        self._give(job, tasks)
 
     def put(self, job: int, tasks: tuple[Placed, ...]) -> None:
         """Start a job that waits on places that are free."""
-        self.filling.hold(self._class[job], tasks)
+        self._take(job, tasks)
         self.settle(job, tasks)
 
     def settle(self, job: int, tasks: tuple[Placed, ...]) -> None:
@@ -255,6 +279,14 @@ class Desk:
         self.todo[job] = 1 - kept
         self.waiting[job] = self.now
 
+    def _take(self, job: int, tasks: Sequence[Placed]) -> None:
+        self.filling.hold(self._class[job], tasks)
+        self._free -= self.units_of(job, tasks)
+
+    def _give(self, job: int, tasks: Sequence[Placed]) -> None:
+        self.filling.release(self._class[job], tasks)
+        self._free += self.units_of(job, tasks)
+
     def saves(self, job: int) -> bool:
         """Return whether a job that runs would keep some work of this stretch if it were stopped now."""
         live = self.live[job]
@@ -275,7 +307,7 @@ class Desk:
     def finish(self, job: int) -> None:
         """End a job."""
         live = self.live.pop(job)
-        self.filling.release(self._class[job], live.tasks)
+        self._give(job, live.tasks)
         self.stretches.append(Stretch(job, live.start, live.end, live.restart, 0, live.tasks))
 
     # --- what if -------------------------------------------------------------------------------------------------
@@ -294,51 +326,36 @@ class Desk:
 
     def lift(self, job: int) -> None:
         """Take a job that runs off its places, until it is put back."""
-        self.filling.release(self._class[job], self.live[job].tasks)
+        self._give(job, self.live[job].tasks)
 
     def put_back(self, job: int) -> None:
         """Put a job that runs back on its places."""
-        self.filling.hold(self._class[job], self.live[job].tasks)
+        self._take(job, self.live[job].tasks)
 
     @contextmanager
     def beside(self, held: Iterable[tuple[int, Sequence[Placed]]]) -> Iterator[None]:
         """Hold places for jobs for a while, though others may be on them now."""
         held = list(held)
         for job, tasks in held:
-            self.filling.hold(self._class[job], tasks)
+            self.hold(job, tasks)
         try:
             yield
         finally:
             for job, tasks in held:
-                self.filling.release(self._class[job], tasks)
+                self.release(job, tasks)
+
+    def hold(self, job: int, tasks: Sequence[Placed]) -> None:
+        """Hold places for a job, though others may be on them now, until they are released."""
+        self.filling.hold(self._class[job], tasks)
+
+    def release(self, job: int, tasks: Sequence[Placed]) -> None:
+        """Hold places for a job no longer."""
+        self.filling.release(self._class[job], tasks)
 
     def earliest(self, job: int) -> tuple[int, tuple[Placed, ...]] | None:
         """Return when a job fits first as jobs that run end as expected, and where; None where that is never."""
-        ends = {live.expected for live in self.live.values() if live.expected < NEVER}
-        openings = {window.end for window in self.work.windows if window.end > self.now}
-        moments = [self.now, *sorted(ends | openings)]
-        if self._closed or self.work.hard[job]:
-            # what fits at one moment may be shut out, or late, at the next
-            found = ((at, self._fit_at(job, at)) for at in moments)
-            return next(((at, tasks) for at, tasks in found if tasks is not None), None)
-        low, high, first = 0, len(moments) - 1, None
-        while low <= high:
-            middle = (low + high) // 2
-            tasks = self._fit_at(job, moments[middle])
-            if tasks is None:
-                low = middle + 1
-            else:
-                first, high = (moments[middle], tasks), middle - 1
-        return first
-
-    def _fit_at(self, job: int, at: int) -> tuple[Placed, ...] | None:
-        """Return where a job fits at a moment as jobs that run end as expected."""
-        gone = [other for other, live in self.live.items() if live.expected <= at]
-        with self.without(gone), self.at(at):
-            tasks = self.fit(job)
-            if tasks is not None:
-                self.withdraw(job, tasks)
-        return tasks
+        found = Profile(self, {}).earliest(job)
+        return None if found is None else (found.start, found.tasks)
 
     @contextmanager
     def at(self, moment: int) -> Iterator[None]:

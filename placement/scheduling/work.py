@@ -12,6 +12,9 @@ from fractions import Fraction
 from placement.heuristics.gangs import Placed
 from placement.instance import Instance, Ints
 
+NEVER = 1 << 60
+"""Later than everything, in milliseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ongoing:

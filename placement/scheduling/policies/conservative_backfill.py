@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from placement.scheduling.desk import NEVER, Desk
 from placement.scheduling.orders import by_arrival
-from placement.scheduling.policies.profile import Profile, Reserved
+from placement.scheduling.profile import Profile, Reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +29,10 @@ class ConservativeBackfill:
         plan = desk.memory.setdefault(self.name, _Plan())
         if not plan.holds(desk):
             plan.reserved.clear()
-        order = sorted(desk.waiting, key=lambda job: (desk.waiting[job], by_arrival(desk, job), job))
-        profile = Profile(desk, plan.reserved)
-        for job in order:
-            if job not in plan.reserved:
-                found = profile.earliest(job)
-                if found is not None:
-                    plan.reserved[job] = found
-                    profile.add(job, found)
-        for job in [job for job in order if job in plan.reserved and plan.reserved[job].start <= desk.now]:
+        new = [job for job in desk.waiting if job not in plan.reserved]
+        if new:
+            plan.reserve(desk, sorted(new, key=lambda job: (desk.waiting[job], by_arrival(desk, job), job)))
+        for job in [job for job, one in plan.reserved.items() if one.start <= desk.now]:
             desk.put(job, plan.reserved.pop(job).tasks)
         plan.expected = {job: live.expected for job, live in desk.live.items()}
         desk.again = min((one.start for one in plan.reserved.values()), default=NEVER)
@@ -57,3 +53,12 @@ class _Plan:
             and all(self.expected.get(job) == live.expected for job, live in desk.live.items())
             and all(self.expected[job] == desk.now for job in gone)
         )
+
+    def reserve(self, desk: Desk, jobs: Sequence[int]) -> None:
+        """Reserve for jobs in turn, beside what is reserved."""
+        profile = Profile(desk, self.reserved)
+        for job in jobs:
+            found = profile.earliest(job)
+            if found is not None:
+                self.reserved[job] = found
+                profile.add(job, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placement.heuristics.gangs import Placed
@@ -34,22 +35,41 @@ class EasyBackfill:
             return
         head, rest = queue[started], queue[started + 1 :]
         reserved = desk.earliest(head) if rest else None
-        for job in rest:
-            if reserved is None:
+        if reserved is None:
+            for job in rest:
                 desk.start(job)  # nothing that ends lets the first job in, so nothing delays it
-            else:
-                _go_ahead(desk, job, head, *reserved)
+            return
+        _go_ahead(desk, rest, head, *reserved)
 
 
-def _go_ahead(desk: Desk, job: int, head: int, moment: int, places: tuple[Placed, ...]) -> None:
-    """Start a job if it ends by the moment of the reservation, or fits beside it."""
+def _go_ahead(desk: Desk, jobs: Sequence[int], head: int, moment: int, places: tuple[Placed, ...]) -> None:
+    """Start jobs that end by the moment of the reservation, or fit beside it."""
+    held = False
+    for job in jobs:
+        if not desk.may_fit(job):
+            continue
+        if desk.now + desk.length(job) <= moment:  # no job ends sooner than on the empty cluster
+            if held:
+                desk.release(head, places)
+                held = False
+            if _ends_by(desk, job, moment):
+                continue
+        if not held:
+            desk.hold(head, places)
+            held = True
+        desk.start(job)
+    if held:
+        desk.release(head, places)
+
+
+def _ends_by(desk: Desk, job: int, moment: int) -> bool:
+    """Start a job if it fits and ends by some moment."""
     tasks = desk.fit(job)
     if tasks is None:
-        return
+        return False
     restart, work, _ = desk.spell(job, tasks)
-    if desk.now + restart + work <= moment:
-        desk.settle(job, tasks)
-        return
-    desk.withdraw(job, tasks)
-    with desk.beside([(head, places)]):
-        desk.start(job)
+    if desk.now + restart + work > moment:
+        desk.withdraw(job, tasks)
+        return False
+    desk.settle(job, tasks)
+    return True

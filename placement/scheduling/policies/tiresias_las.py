@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from placement.heuristics.gangs import Placed
 from placement.instance import Ints
 from placement.scheduling.desk import NEVER, Desk
 from placement.scheduling.policies import evicting
@@ -65,12 +64,12 @@ class _Service:
         """Return what a job was served until now."""
         self._renew(desk)
         live = desk.live.get(job)
-        return self.past[job] + (0 if live is None else (desk.now - live.start) * _held(desk, job, live.tasks))
+        return self.past[job] + (0 if live is None else (desk.now - live.start) * desk.units_of(job, live.tasks))
 
     def until(self, desk: Desk, job: int, limits: tuple[int, ...]) -> int:
         """Return when a job that runs goes down to the next queue; `NEVER` where it does not or that is the same."""
         live, place = desk.live[job], bisect_right(limits, self.of(desk, job))
-        held = _held(desk, job, live.tasks)
+        held = desk.units_of(job, live.tasks)
         if not held or place == len(limits) or desk.stoppable_from(job) >= NEVER:
             return NEVER
         return live.start + -((self.past[job] - limits[place]) // held)
@@ -80,15 +79,11 @@ class _Service:
             self.seen = 0
             for job, ongoing in desk.work.ongoing.items():
                 self.first[job] = ongoing.since
-                self.past[job] = -ongoing.since * _held(desk, job, ongoing.tasks)
+                self.past[job] = -ongoing.since * desk.units_of(job, ongoing.tasks)
         for stretch in desk.stretches[self.seen :]:
             self.first.setdefault(stretch.job, stretch.start)
-            self.past[stretch.job] += (stretch.end - stretch.start) * _held(desk, stretch.job, stretch.tasks)
+            self.past[stretch.job] += (stretch.end - stretch.start) * desk.units_of(stretch.job, stretch.tasks)
         self.seen = len(desk.stretches)
         for job, live in desk.live.items():
             if live.start < desk.now:
                 self.first.setdefault(job, live.start)
-
-
-def _held(desk: Desk, job: int, tasks: tuple[Placed, ...]) -> int:
-    return sum(units for _, units in desk.units(job, tasks))

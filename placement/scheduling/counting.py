@@ -1,0 +1,33 @@
+"""What card units say of whether a job fits, without looking at nodes."""
+
+from __future__ import annotations
+
+from placement.gang import Group, Leaf
+from placement.instance import Instance
+from placement.scheduling.work import Work
+
+
+def least_units(instance: Instance, group: Group) -> int:
+    """Return the card units without which a copy of a group does not run."""
+    if isinstance(group, Leaf):
+        return group.minimum * instance.shapes[group.shape].of_cards
+    children = sorted(least_units(instance, child) for child in group.children)
+    return group.minimum * sum(children[: group.min_groups])
+
+
+def counts_say_it(work: Work) -> bool:
+    """Return whether a job surely does not fit where fewer card units are free than it needs.
+
+    That is not so where cards take MIG instances or count as more than they are, or running work overfills some.
+    """
+    instance = work.instance
+    if instance.slots is not None or instance.crowded:
+        return False
+    used: dict[tuple[int, int], int] = {}
+    for job, ongoing in work.ongoing.items():
+        leaves = instance.job_classes[int(instance.job_class[job])].leaves
+        for leaf, _, (node, cards) in ongoing.tasks:
+            for card in cards:
+                if card < instance.widest:
+                    used[node, card] = used.get((node, card), 0) + instance.shapes[leaves[leaf].shape].units
+    return all(units <= instance.card_units for units in used.values())

@@ -1,0 +1,130 @@
+"""The future of a cluster: which places running jobs and reservations take, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placement.heuristics.gangs import Placed
+from placement.scheduling.work import NEVER
+
+if TYPE_CHECKING:
+    from placement.scheduling.desk import Desk
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Places that a job is to have for a time.
+
+    Attributes
+    ----------
+    start, end : int
+    tasks : tuple of Placed
+    """
+
+    start: int
+    end: int
+    tasks: tuple[Placed, ...]
+
+
+class Profile:
+    """What is taken from now on, by running jobs as they are expected to end and by reservations.
+
+    How many card units are free says at once of most moments that a job does not fit then; of the others it is tried
+    out with what is taken held on its places.
+
+    Parameters
+    ----------
+    desk : Desk
+    reserved : mapping of int to Reserved
+        By job; none of them runs.
+    """
+
+    def __init__(self, desk: Desk, reserved: Mapping[int, Reserved]) -> None:
+        self._desk, self._reserved = desk, dict(reserved)
+        self._lifted: set[int] = set()
+        self._held: set[int] = set()
+        spells = [(desk.now, live.expected, desk.units_of(job, live.tasks)) for job, live in desk.live.items()]
+        spells += [(one.start, one.end, desk.units_of(job, one.tasks)) for job, one in reserved.items()]
+        moments = {desk.now, *(window.end for window in desk.work.windows if window.end > desk.now)}
+        moments |= {moment for start, end, _ in spells for moment in (start, end) if moment < NEVER}
+        self._moments = np.array(sorted(moments), dtype=np.int64)
+        change = np.zeros(len(moments) + 1, dtype=np.int64)
+        change[0] = desk.all_units
+        for start, end, units in spells:
+            change[np.searchsorted(self._moments, start)] -= units
+            change[np.searchsorted(self._moments, end)] += units
+        self._free = np.cumsum(change)[:-1]
+
+    def add(self, job: int, reserved: Reserved) -> None:
+        """Take a reservation into account."""
+        self._reserved[job] = reserved
+        for moment in (reserved.start, reserved.end):
+            place = int(np.searchsorted(self._moments, moment))
+            if place == len(self._moments) or self._moments[place] != moment:
+                self._moments = np.insert(self._moments, place, moment)
+                self._free = np.insert(self._free, place, self._free[place - 1])
+        first, last = np.searchsorted(self._moments, (reserved.start, reserved.end))
+        self._free[first:last] -= self._desk.units_of(job, reserved.tasks)
+
+    def earliest(self, job: int) -> Reserved | None:
+        """Return the first time in which a job fits beside all that is taken; None where that is never."""
+        least, length = self._desk.least_units(job), self._desk.length(job)
+        with self._trials():
+            for number, start in enumerate(self._moments.tolist()):
+                last = int(np.searchsorted(self._moments, start + max(length, 1)))
+                if self._desk.counts and self._free[number:last].min() < least:
+                    continue
+                found = self._fits_at(job, start, length)
+                if found is not None:
+                    return found
+        return None
+
+    def _fits_at(self, job: int, start: int, length: int) -> Reserved | None:
+        """Return a reservation from a moment on, for as long as the job runs where it then is."""
+        desk = self._desk
+        while True:
+            self._show(start, start + max(length, 1))
+            with desk.at(start):
+                tasks = desk.fit(job)
+                if tasks is None:
+                    return None
+                desk.withdraw(job, tasks)
+                restart, work, _ = desk.spell(job, tasks)
+            if restart + work <= length:
+                return Reserved(start, start + restart + work, tasks)
+            length = restart + work  # it runs longer there, and may come to meet others
+
+    # --- what if -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _trials(self) -> Iterator[None]:
+        """Show other times for a while."""
+        try:
+            yield
+        finally:
+            self._change((), ())
+
+    def _show(self, start: int, end: int) -> None:
+        """Hold on the nodes what is taken at some time in a span."""
+        self._change(
+            {job for job, live in self._desk.live.items() if live.expected <= start},
+            {job for job, one in self._reserved.items() if one.start < end and one.end > start},
+        )
+
+    def _change(self, lifted: Iterable[int], held: Iterable[int]) -> None:
+        """Go from what is shown to what is to be, by no more than the difference."""
+        lifted, held, desk = set(lifted), set(held), self._desk
+        for job in sorted(self._held - held):
+            desk.release(job, self._reserved[job].tasks)
+        for job in sorted(lifted - self._lifted):
+            desk.lift(job)
+        for job in sorted(self._lifted - lifted):
+            desk.put_back(job)
+        for job in sorted(held - self._held):
+            desk.hold(job, self._reserved[job].tasks)
+        self._lifted, self._held = lifted, held
