@@ -49,6 +49,8 @@ class Live:
         When it is expected to end; at least one millisecond ahead.
     estimate : int
         When it was to end by the first estimate.
+    units : int
+        Card units that it holds.
     """
 
     tasks: tuple[Placed, ...]
@@ -61,6 +63,7 @@ class Live:
     end: int
     expected: int
     estimate: int
+    units: int
 
 
 class Desk:
@@ -129,7 +132,17 @@ class Desk:
             left = NEVER if ongoing.left is None else ongoing.left
             estimate = -ongoing.overrun if ongoing.done == 1 else left
             self.live[job] = Live(
-                ongoing.tasks, 0, ongoing.since, 0, self._truly(job, full), ongoing.kept, unsaved, end, left, estimate
+                ongoing.tasks,
+                0,
+                ongoing.since,
+                0,
+                self._truly(job, full),
+                ongoing.kept,
+                unsaved,
+                end,
+                left,
+                estimate,
+                self.units_of(job, ongoing.tasks),
             )
 
     def _truly(self, job: int, estimated: int) -> int:
@@ -183,9 +196,9 @@ class Desk:
         """Return the card units that some tasks of a job take."""
         return sum(units for _, units in self.units(job, tasks))
 
-    def may_fit(self, job: int) -> bool:
-        """Return whether there are as many free card units as a job needs, held places among them."""
-        return not self.counts or self.least_units(job) <= self._free
+    def may_fit(self, job: int, more: int = 0) -> bool:
+        """Return whether as many card units are free as a job needs, held places and some `more` among them."""
+        return not self.counts or self.least_units(job) <= self._free + more
 
     def has_room(self, job: int, nodes: Ints) -> bool:
         """Return whether some task of a job fits on one of some nodes."""
@@ -257,7 +270,17 @@ class Desk:
         kept = 1 - self.todo.get(job, Fraction(1))
         end, estimate = self.now + restart + self._truly(job, work), self.now + restart + work
         self.live[job] = Live(
-            tasks, self.now, self.now, restart, self._truly(job, full), kept, 0, end, estimate, estimate
+            tasks,
+            self.now,
+            self.now,
+            restart,
+            self._truly(job, full),
+            kept,
+            0,
+            end,
+            estimate,
+            estimate,
+            self.units_of(job, tasks),
         )
         del self.waiting[job]
 

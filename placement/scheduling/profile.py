@@ -48,7 +48,7 @@ class Profile:
         self._desk, self._reserved = desk, dict(reserved)
         self._lifted: set[int] = set()
         self._held: set[int] = set()
-        spells = [(desk.now, live.expected, desk.units_of(job, live.tasks)) for job, live in desk.live.items()]
+        spells = [(desk.now, live.expected, live.units) for live in desk.live.values()]
         spells += [(one.start, one.end, desk.units_of(job, one.tasks)) for job, one in reserved.items()]
         moments = {desk.now, *(window.end for window in desk.work.windows if window.end > desk.now)}
         moments |= {moment for start, end, _ in spells for moment in (start, end) if moment < NEVER}

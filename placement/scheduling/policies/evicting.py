@@ -64,6 +64,8 @@ def fewest(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
 
     They are put back from the last but one to the first. None where it does not fit without all of them.
     """
+    if not desk.may_fit(job, sum(desk.live[one].units for one in candidates)):
+        return None
     if not _fits_without(desk, job, candidates, within):
         return None
     gone: list[int] = []
@@ -86,6 +88,8 @@ def spared(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
     None where it does not fit without all of them.
     """
     gone: list[int] = []
+    if not desk.may_fit(job, sum(desk.live[one].units for one in candidates)):
+        return None
     try:
         for candidate in candidates:
             desk.lift(candidate)

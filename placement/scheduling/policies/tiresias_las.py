@@ -34,20 +34,26 @@ class TiresiasLas:
     def decide(self, desk: Desk) -> None:
         """Start what comes first, and stop for it what comes later."""
         service = desk.memory.setdefault(self.name, _Service())
+        service.renew(desk)
         limits = tuple(limit * desk.work.instance.card_units for limit in self.limits)
 
-        def key(desk: Desk, job: int) -> tuple[float, ...]:
-            place = bisect_right(limits, service.of(desk, job))
-            return place, service.first.get(job, NEVER), int(desk.work.submit[job])
+        order = {
+            job: (
+                bisect_right(limits, service.of(desk, job)),
+                service.first.get(job, NEVER),
+                int(desk.work.submit[job]),
+            )
+            for job in [*desk.live, *desk.waiting]
+        }
 
         def choose(desk: Desk, job: int) -> tuple[list[int], Ints | None] | None:
-            mine = key(desk, job), job
-            order = {other: (key(desk, other), other) for other in desk.live if desk.may_stop(other)}
-            later = sorted((other for other in order if order[other] > mine), key=order.__getitem__, reverse=True)
+            mine = order[job], job
+            later = [other for other in desk.live if (order[other], other) > mine and desk.may_stop(other)]
+            later.sort(key=lambda other: (order[other], other), reverse=True)
             victims = evicting.fewest(desk, job, later)
             return None if victims is None else (victims, None)
 
-        evicting.serve(desk, key, choose)
+        evicting.serve(desk, lambda _, job: order[job], choose)
         if desk.waiting:
             desk.again = min([desk.again, *(service.until(desk, job, limits) for job in desk.live)])
 
@@ -62,19 +68,18 @@ class _Service:
 
     def of(self, desk: Desk, job: int) -> int:
         """Return what a job was served until now."""
-        self._renew(desk)
         live = desk.live.get(job)
-        return self.past[job] + (0 if live is None else (desk.now - live.start) * desk.units_of(job, live.tasks))
+        return self.past[job] + (0 if live is None else (desk.now - live.start) * live.units)
 
     def until(self, desk: Desk, job: int, limits: tuple[int, ...]) -> int:
         """Return when a job that runs goes down to the next queue; `NEVER` where it does not or that is the same."""
         live, place = desk.live[job], bisect_right(limits, self.of(desk, job))
-        held = desk.units_of(job, live.tasks)
-        if not held or place == len(limits) or desk.stoppable_from(job) >= NEVER:
+        if not live.units or place == len(limits) or desk.stoppable_from(job) >= NEVER:
             return NEVER
-        return live.start + -((self.past[job] - limits[place]) // held)
+        return live.start + -((self.past[job] - limits[place]) // live.units)
 
-    def _renew(self, desk: Desk) -> None:
+    def renew(self, desk: Desk) -> None:
+        """Take into account what has happened since."""
         if self.seen < 0:
             self.seen = 0
             for job, ongoing in desk.work.ongoing.items():
