@@ -74,7 +74,7 @@ class Loop:
         self._never |= set(self.desk.waiting) - self._late
         stretches = sorted(self.desk.stretches, key=lambda one: (one.start, one.job))
         started = {one.job for one in stretches}
-        held_up = {job for job in self._before if job not in started and job not in self._work.ongoing}
+        held_up = {job for job, left in self._before.items() if left and job not in self._work.ongoing}
         return Timetable(stretches, (self._never | held_up) - self._late - started, self._late)
 
     # --- what happens --------------------------------------------------------------------------------------------
