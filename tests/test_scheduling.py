@@ -162,7 +162,7 @@ def test_a_hard_deadline_holds_on_slow_cards_too() -> None:
     # on A 10 seconds, but A is taken for 100; on B 30, too long for a deadline at 25
     busy = running(job("busy", 1, 100), "a", (0,))
     hard = job("hard", 1, 10, factors={"B": 3}, deadline=25.0, hard_deadline=True)
-    work, table = run(Snapshot(nodes=(node("a", 1), node("b", 1, "B")), jobs=(busy, hard)), "fifo")
+    _, table = run(Snapshot(nodes=(node("a", 1), node("b", 1, "B")), jobs=(busy, hard)), "fifo")
     assert (table.late, table.never, [one.job for one in table.stretches]) == ({1}, set(), [0])
 
 

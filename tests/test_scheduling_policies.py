@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -189,7 +190,7 @@ def workloads(draw: st.DrawFn) -> Snapshot:
             minimum_run_seconds=draw(st.sampled_from((0.0, 10.0))),
             after=(f"j{number - 1}",) if number and draw(st.integers(0, 5)) == 5 else (),
         )
-        free = number == 0 and one.groups[0].count == 1 and one.groups[0].task.gpus == 1  # type: ignore[union-attr]
+        free = number == 0 and one.groups == job("one", 1, 1).groups
         one = replace(one, submit_time=None) if free else one
         jobs.append(running(one, "n0", (0,), since=-2.0) if free else one)
     return Snapshot(nodes=nodes, jobs=tuple(jobs))
@@ -214,12 +215,14 @@ def test_what_every_policy_keeps_to(name: str, snapshot: Snapshot) -> None:
                 spells_of["card", place, card].append((one.start, one.end))
     for taken in spells_of.values():
         taken = sorted(spell for spell in taken if spell[0] < spell[1])
-        assert all(before[1] <= after[0] for before, after in zip(taken, taken[1:], strict=False))
+        assert all(before[1] <= after[0] for before, after in pairwise(taken))
     alone = Desk(work)
-    starts = {one for one in range(work.jobs) if alone.length(one) < NEVER}
-    for one in range(work.jobs):  # in the order of the file, as `after` goes
-        starts -= {one} if not starts.issuperset(work.after[one]) else set()
+    starts = {number for number in range(work.jobs) if alone.length(number) < NEVER}
+    for number in range(work.jobs):  # in the order of the file, as `after` goes
+        starts -= {number} if not starts.issuperset(work.after[number]) else set()
     assert {one.job for one in table.stretches} == starts
     assert table.never == set(range(work.jobs)) - starts
-    for one in starts - work.ongoing.keys():
-        assert done[one] == 1000 * snapshot.jobs[one].duration.seconds  # type: ignore[union-attr]
+    for number in starts - work.ongoing.keys():
+        duration = snapshot.jobs[number].duration
+        assert duration is not None
+        assert done[number] == 1000 * duration.seconds

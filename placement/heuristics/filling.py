@@ -78,7 +78,8 @@ class Filling:
         shape = self._single[number]
         if shape is not None and not kept:
             return self._serve_single(shape)
-        if not kept and number in self._refused_at and (self._alike[number] or self._refused_at[number] == self._placed):
+        refused_at = None if kept else self._refused_at.get(number)
+        if refused_at is not None and (self._alike[number] or refused_at == self._placed):
             return kept  # nothing was given back since the same was refused, or nothing has changed at all
         if self._tied[number] and kept:
             return kept  # it is not known in which domains it might grow
