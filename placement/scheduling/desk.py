@@ -114,7 +114,7 @@ class Desk:
         self.again = NEVER
         self.memory: dict[str, Any] = {}
         self.filling = Filling(work.instance, rule, math.inf, seed)
-        self._class = work.instance.job_class.tolist()
+        self._class: list[int] = work.instance.job_class.tolist()
         self._slow = slow
         self._least: dict[int, int] = {}
         self._alone: dict[int, list[Placed]] = {}
