@@ -163,6 +163,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "policy.objectives": "objectives",
         "policy.max_moves": None,
         "policy.max_preemptions": None,
+        "policy.max_wait_seconds": None,
         "policy.tenants_apart": "tenants",
     }
 )
@@ -196,6 +197,7 @@ IN_TIME: Mapping[str, str] = MappingProxyType(
         "queues": "quota",
         "policy.objectives": "completion_time",
         "policy.max_preemptions": "preemption",
+        "policy.max_wait_seconds": "aging",
     }
 )
 """Fields that count in a schedule alone, and the rule that honours them there; see `placement.schedule`."""

@@ -37,7 +37,7 @@ def timed_work(source: Source) -> Snapshot:
     jobs = [_timed(source, job) for job in snapshot.jobs]
     jobs = [_later(source, job, jobs[:number]) for number, job in enumerate(jobs)]
     names = [node.name if node.count == 1 else f"{node.name}-0" for node in snapshot.nodes]
-    aside = ()
+    aside: tuple[Reservation, ...] = ()
     if names and source.one_in(3):
         jobs_of = tuple(job.name for job in jobs[:1] if job.count == 1)
         start = source.number(0, 20)

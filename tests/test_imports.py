@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.plan": {"errors", "units", "snapshot", "plan_tables"},
     "placement.timetable": {"plan"},
     "placement.figures": {"units", "hardware", "snapshot", "timetable"},
+    "placement.quota": {"units", "snapshot"},
     "placement.slowdown": set(),
     "placement.check": {
         "errors",
@@ -37,7 +38,7 @@ LAYERS: dict[str, set[str]] = {
         "slowdown",
         "hardware",
     },
-    "placement.metrics": {"errors", "units", "snapshot", "plan", "hardware", "check"},
+    "placement.metrics": {"errors", "units", "snapshot", "plan", "timetable", "hardware", "check"},
     "placement.rules": {"errors", "units", "snapshot", "hardware"},
     "placement.hardware": {"units"},
     "placement.mig": {"hardware"},

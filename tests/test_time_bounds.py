@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ from placement.snapshot import (
 )
 
 
-def job(name: str, cards: int, seconds: float, weight: int = 1, **more: object) -> Job:
+def job(name: str, cards: int, seconds: float, weight: int = 1, **more: Any) -> Job:
     group = TaskGroup(name="g", count=cards, task=Task(gpus=1))
     return Job(name=name, groups=(group,), duration=Duration(seconds=seconds), weight=weight, **more)
 

@@ -61,7 +61,8 @@ def _row(case: Timed, place: tuple[int, int], row: int, times: list[Time]) -> It
 
 def _due(case: Timed, place: tuple[int, int], times: list[Time]) -> dict[str, str | int | float]:
     job = case.snapshot.jobs[place[0]]
-    submit = 0 if job.submit_time is None else case.moment(job.submit_time)
+    # what runs was submitted, whatever its entry says
+    submit = 0 if job.submit_time is None or job.running is not None else case.moment(job.submit_time)
     release, end = max(submit, 0), max(time.end for time in times)
     held = sum(time.end - time.start for time in times)
     restart = sum(time.restart + time.lost for time in times)

@@ -23,7 +23,7 @@ def judge(case: Timed) -> Iterator[Violation]:
     windows = _windows(case)
     for place, times in case.by_job.items():
         job = case.snapshot.jobs[place[0]]
-        first = 0 if job.submit_time is None else case.moment(job.submit_time)
+        first = 0 if job.submit_time is None or job.running is not None else case.moment(job.submit_time)
         for time in times:
             if time.carried or not has_end(job):
                 continue

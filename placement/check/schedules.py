@@ -20,6 +20,7 @@ from placement.check import (
     limits,
     numa,
     origin,
+    quota,
     schedule_domains,
     schedule_jobs,
     schedule_left_out,
@@ -55,7 +56,7 @@ _JUDGES: tuple[Judge, ...] = (
     schedule_zones.judge,
     schedule_left_out.judge,
 )
-"""Rules that look at all stretches; one of quotas belongs here too."""
+"""Rules that look at all stretches; that of quotas goes by the schedule alone."""
 
 _ONE_STRETCH = (admission.judge, gang.judge, topology.judge, affinity.judge)
 """Rules that look at the tasks of one stretch, as if they were a plan."""
@@ -83,6 +84,7 @@ SCHEDULE_RULES: tuple[str, ...] = (
     limits.RULE,
     tenants.RULE,
     numa.RULE,
+    quota.RULE,
     schedule_left_out.RULE,
     schedule_value.VALUE,
     schedule_value.BOUNDS,
@@ -142,6 +144,7 @@ def check_schedule(snapshot: Snapshot, schedule: Schedule, without: Sequence[str
         found += map(_of_stretch, rule(case.new))
     for judge in _JUDGES:
         found += judge(case)
+    found += quota.judge(honoured, schedule)
     return found or list(schedule_value.judge(case))
 
 

@@ -1,5 +1,9 @@
-"""What a plan means for those who share cards: from snapshot and plan alone, as in `placement.check`."""
+"""What a plan means for those who share cards, and a schedule for those who wait; from what is recorded alone."""
 
+from placement.metrics.fairness import Fairness as Fairness
+from placement.metrics.fairness import JobRho as JobRho
+from placement.metrics.fairness import QueueShare as QueueShare
+from placement.metrics.fairness import fairness as fairness
 from placement.metrics.mig import MigRoom as MigRoom
 from placement.metrics.sharing import CardLoad as CardLoad
 from placement.metrics.sharing import Exposure as Exposure

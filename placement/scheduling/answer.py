@@ -67,7 +67,7 @@ def schedule_of(
         tasks=tasks,
         left_out=_left_out(work, table),
         figures=figures(snapshot, jobs, stretches, tasks),
-        notes=list(notes),
+        notes=[*notes, *_held_back(work, table)],
         provenance=provenance,
         checked=False,
     )
@@ -130,11 +130,20 @@ def _left_out(work: Work, table: Timetable) -> list[LeftOut]:
     empty = EmptyCluster(work.instance)
     names = job_names(work.instance, np.arange(work.jobs))
     found = []
-    for job in sorted(table.never | table.late):
-        reason: Literal["never", "late"] = "late" if job in table.late else "never"
-        why = "it would end after its deadline"
+    for job in sorted(table.never | table.late | table.quota.keys()):
+        reason: Literal["never", "late", "quota"]
+        reason = "late" if job in table.late else "quota" if job in table.quota else "never"
+        why = "it would end after its deadline" if reason == "late" else f"it asks for {table.quota.get(job)}"
         if reason == "never":
             never = empty.never(int(work.instance.job_class[job]))
             why = never or "a job that it comes after has no end, or nothing it could use comes free"
         found.append(LeftOut(job=names[job], reason=reason, detail=why))
     return found
+
+
+def _held_back(work: Work, table: Timetable) -> list[str]:
+    names = job_names(work.instance, np.arange(work.jobs))
+    return [
+        f"{names[job]} of queue {work.queue[job]} waits for quota, though devices are free: it asks for {short}"
+        for job, short in sorted(table.held_back.items())
+    ]

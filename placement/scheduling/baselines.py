@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from placement.scheduling import orders
 from placement.scheduling.desk import Desk
+from placement.scheduling.drf import DominantResourceFairness
 from placement.scheduling.found import Found
 from placement.scheduling.loop import Loop, Policy
 from placement.scheduling.orders import ListPolicy
@@ -32,6 +33,7 @@ BASELINES: dict[str, Policy] = {
         KueuePreemption(),
         TiresiasLas(),
         Gavel(),
+        DominantResourceFairness(),
     )
 }
 """Every policy by its name."""

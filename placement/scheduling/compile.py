@@ -50,7 +50,8 @@ def compile_work(snapshot: Snapshot) -> Work:
     def span(seconds: float | None) -> int:
         return 0 if seconds is None else ceil(1000 * units.exact(seconds))
 
-    submit = _ints([moment(job.submit_time, 0) for job in jobs])
+    # what runs was submitted, whatever its entry says
+    submit = _ints([moment(job.submit_time, 0) if job.running is None else 0 for job in jobs])
     node_of = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
     spots = _Spots(instance, node_of)
     return Work(
@@ -69,6 +70,7 @@ def compile_work(snapshot: Snapshot) -> Work:
         queue=tuple(job.queue for job in jobs),
         ongoing=_ongoing(instance, jobs, spots, now),
         windows=_windows(snapshot, jobs, node_of, number, moment),
+        max_wait=None if snapshot.policy.max_wait_seconds is None else span(snapshot.policy.max_wait_seconds),
     )
 
 

@@ -16,12 +16,17 @@ from placement.heuristics.filling import Filling
 from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
+from placement.quota import Cards, Short
+from placement.scheduling.admission import Admission, Taken
 from placement.scheduling.clock import Clock
 from placement.scheduling.counting import counts_say_it, least_units
 from placement.scheduling.profile import Profile
 from placement.scheduling.timing import Stretch
 from placement.scheduling.work import NEVER as NEVER
 from placement.scheduling.work import Work
+
+MOST_HELD_BACK = 10
+"""Most jobs of which is noted that a quota kept them waiting."""
 
 
 @dataclass(slots=True)
@@ -90,6 +95,12 @@ class Desk:
         overfill cards, nor where cards take MIG instances.
     memory : dict of str to object
         What policies remember from one decision to the next, by their names.
+    admission : Admission, optional
+        The quotas of the queues, and what is used; absent where no job falls under any.
+    short : dict of int to Short
+        What kept a job that waits from being started when it was last tried, if that was a quota.
+    held_back : dict of int to Short
+        Jobs that a quota kept waiting when they came though devices were free, the first `MOST_HELD_BACK`.
     """
 
     def __init__(
@@ -124,6 +135,11 @@ class Desk:
         self.all_units = sum(one.size * sum(units for _, units, _ in one.cards) for one in work.instance.classes)
         self._free = self.all_units
         self.counts = counts_say_it(work)
+        self._taken: dict[int, tuple[tuple[Placed, ...], dict[str, Cards]]] = {}
+        self._taking: Taken | None = None
+        self.admission = Admission.of(work)
+        self.short: dict[int, Short] = {}
+        self.held_back: dict[int, Short] = {}
         for job, ongoing in work.ongoing.items():
             self._take(job, ongoing.tasks)
             full = self.clock.run(job, ongoing.tasks) if ongoing.left is not None else 0
@@ -205,6 +221,21 @@ class Desk:
         leaves = self.work.instance.job_classes[self._class[job]].leaves
         return any(self.filling.has_room(leaf.shape, nodes) for leaf in leaves)
 
+    def taken(self, job: int) -> dict[str, Cards]:
+        """Return how many cards of each model a job that runs takes."""
+        tasks = self.live[job].tasks
+        known = self._taken.get(job)
+        if known is None or known[0] is not tasks:
+            if self._taking is None:
+                self._taking = Taken(self.work.instance)
+            known = self._taken[job] = tasks, self._taking.amounts(job, tasks)
+        return known[1]
+
+    def waited(self, job: int) -> int:
+        """Return how long a job that waits has waited since it could start, or was stopped."""
+        came = self.waiting[job]
+        return self.now - (came if came > 0 or job in self.todo else min(came, int(self.work.submit[job])))
+
     def may_stop(self, job: int) -> bool:
         """Return whether a job that runs may be stopped now.
 
@@ -235,12 +266,33 @@ class Desk:
     def fit(self, job: int, within: Ints | None = None) -> tuple[Placed, ...] | None:
         """Place a job that waits, and return where, or None where it does not fit; see `settle` and `withdraw`.
 
+        Its queue may use what it takes there.
+
         Parameters
         ----------
         job : int
         within : int array, optional
             Nodes that it may use; all if absent.
         """
+        if self.admission is None:
+            return self._place(job, within)
+        self.short.pop(job, None)
+        short = self.admission.short_at_least(job)
+        if short is not None:
+            self.short[job] = short
+            return None
+        tasks = self._admitted(job, self._place(job, within))
+        if tasks is None and job in self.short:
+            for nodes in self.admission.confinements(job):
+                some = nodes if within is None else np.intersect1d(nodes, within)
+                tasks = self._admitted(job, self._place(job, some))
+                if tasks is not None:
+                    del self.short[job]
+                    break
+        return tasks
+
+    def _place(self, job: int, within: Ints | None = None) -> tuple[Placed, ...] | None:
+        """Place a job where no window is in the way, on some nodes or on all, whatever its queue may use."""
         if not self.may_fit(job):
             return None
         kept_to = self._closed or within is not None
@@ -255,18 +307,34 @@ class Desk:
             return None
         return tuple(tasks) if tasks else None
 
+    def _admitted(self, job: int, tasks: tuple[Placed, ...] | None) -> tuple[Placed, ...] | None:
+        """Return the tasks, of those that are placed, with which the quota admits a job; take the others back."""
+        if tasks is None or self.admission is None:
+            return tasks
+        count = self.admission.trimmed(job, tasks)
+        if count < len(tasks):
+            short = self.admission.short_by(job, tasks)
+            self.withdraw(job, tasks[count:])
+            if not count and short is not None:
+                self.short.setdefault(job, short)
+        return tasks[:count] or None
+
     def withdraw(self, job: int, tasks: Sequence[Placed]) -> None:
         """Take back what `fit` has placed."""
-        self._give(job, tasks)
+        self.filling.release(self._class[job], tasks)
+        self._free += self.units_of(job, tasks)
 
     def put(self, job: int, tasks: tuple[Placed, ...]) -> None:
         """Start a job that waits on places that are free."""
-        self._take(job, tasks)
+        self.filling.hold(self._class[job], tasks)
+        self._free -= self.units_of(job, tasks)
         self.settle(job, tasks)
 
     def settle(self, job: int, tasks: tuple[Placed, ...]) -> None:
         """Start a job where `fit` has placed it."""
         restart, work, full = self.spell(job, tasks)
+        if self.admission is not None:
+            self.admission.change(job, tasks)
         kept = 1 - self.todo.get(job, Fraction(1))
         end, estimate = self.now + restart + self._truly(job, work), self.now + restart + work
         self.live[job] = Live(
@@ -288,9 +356,32 @@ class Desk:
         """Start a job if it fits now."""
         tasks = self.fit(job)
         if tasks is None:
+            self._note(job)
             return False
         self.settle(job, tasks)
         return True
+
+    def _note(self, job: int) -> None:
+        """Note of a job that came just now if a quota alone keeps it waiting."""
+        short = self.short.get(job)
+        if short is None or self.waiting[job] != self.now or job in self.held_back:
+            return
+        if len(self.held_back) < MOST_HELD_BACK and (tasks := self._place(job)) is not None:
+            self.withdraw(job, tasks)
+            self.held_back[job] = short
+
+    def _take(self, job: int, tasks: Sequence[Placed]) -> None:
+        """Take what a job takes on some places, whether or not it is there."""
+        self.filling.hold(self._class[job], tasks)
+        self._free -= self.units_of(job, tasks)
+        if self.admission is not None:
+            self.admission.change(job, tasks)
+
+    def _give(self, job: int, tasks: Sequence[Placed]) -> None:
+        self.filling.release(self._class[job], tasks)
+        self._free += self.units_of(job, tasks)
+        if self.admission is not None:
+            self.admission.change(job, tasks, -1)
 
     def stop(self, job: int) -> None:
         """Stop a job that runs; it waits again."""
@@ -301,14 +392,6 @@ class Desk:
             self.stretches.append(Stretch(job, live.start, self.now, restart, lost, live.tasks))
         self.todo[job] = 1 - kept
         self.waiting[job] = self.now
-
-    def _take(self, job: int, tasks: Sequence[Placed]) -> None:
-        self.filling.hold(self._class[job], tasks)
-        self._free -= self.units_of(job, tasks)
-
-    def _give(self, job: int, tasks: Sequence[Placed]) -> None:
-        self.filling.release(self._class[job], tasks)
-        self._free += self.units_of(job, tasks)
 
     def saves(self, job: int) -> bool:
         """Return whether a job that runs would keep some work of this stretch if it were stopped now."""
@@ -357,7 +440,7 @@ class Desk:
 
     @contextmanager
     def beside(self, held: Iterable[tuple[int, Sequence[Placed]]]) -> Iterator[None]:
-        """Hold places for jobs for a while, though others may be on them now."""
+        """Hold places for jobs, and their part of the quota, for a while, though others may be on them now."""
         held = list(held)
         for job, tasks in held:
             self.hold(job, tasks)
@@ -368,12 +451,16 @@ class Desk:
                 self.release(job, tasks)
 
     def hold(self, job: int, tasks: Sequence[Placed]) -> None:
-        """Hold places for a job, though others may be on them now, until they are released."""
+        """Hold places, and a part of the quota, for a job until they are released, though others may be on them."""
         self.filling.hold(self._class[job], tasks)
+        if self.admission is not None:
+            self.admission.change(job, tasks)
 
     def release(self, job: int, tasks: Sequence[Placed]) -> None:
         """Hold places for a job no longer."""
         self.filling.release(self._class[job], tasks)
+        if self.admission is not None:
+            self.admission.change(job, tasks, -1)
 
     def earliest(self, job: int) -> tuple[int, tuple[Placed, ...]] | None:
         """Return when a job fits first as jobs that run end as expected, and where; None where that is never."""

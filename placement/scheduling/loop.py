@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol
 
+from placement.quota import Short
 from placement.scheduling.compile import expected
 from placement.scheduling.desk import NEVER, Desk, Live
 from placement.scheduling.timing import Timetable
@@ -55,6 +56,7 @@ class Loop:
         self._then: dict[int, list[int]] = defaultdict(list)
         self._never: set[int] = set()
         self._late: set[int] = set()
+        self._quota: dict[int, Short] = {}
 
     def run(self) -> Timetable:
         """Let time pass until nothing is left to happen."""
@@ -72,10 +74,13 @@ class Loop:
         # a job with a hard deadline that nothing was said of since its time went by
         self._late |= {job for job in self.desk.waiting if self._work.hard[job]}
         self._never |= set(self.desk.waiting) - self._late
+        self._quota |= {job: short for job, short in self.desk.short.items() if job in self.desk.waiting}
         stretches = sorted(self.desk.stretches, key=lambda one: (one.start, one.job))
         started = {one.job for one in stretches}
         held_up = {job for job, left in self._before.items() if left and job not in self._work.ongoing}
-        return Timetable(stretches, (self._never | held_up) - self._late - started, self._late)
+        quota = {job: short for job, short in self._quota.items() if job not in started and job not in self._late}
+        never = (self._never | held_up) - self._late - started - quota.keys()
+        return Timetable(stretches, never, self._late, quota, dict(self.desk.held_back))
 
     # --- what happens --------------------------------------------------------------------------------------------
 
@@ -88,6 +93,8 @@ class Loop:
             if job not in work.ongoing:
                 if desk.length(job) == NEVER:
                     self._never.add(job)
+                elif desk.admission is not None and (short := desk.admission.never(job)) is not None:
+                    self._quota[job] = short
                 elif not work.after[job]:
                     heapq.heappush(self._events, (int(work.release[job]), _COMES, job))
         for window in work.windows:
@@ -116,7 +123,7 @@ class Loop:
         """Let jobs come that came after one."""
         for then in self._then[job]:
             self._before[then] -= 1
-            if not self._before[then] and then not in self._never:
+            if not self._before[then] and then not in self._never and then not in self._quota:
                 moment = max(self.desk.now, int(self._work.release[then]))
                 if moment == self.desk.now:
                     self.desk.waiting[then] = moment

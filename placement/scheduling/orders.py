@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from placement.heuristics.gangs import Placed
 from placement.scheduling.desk import Desk
 
 Key = Callable[[Desk, int], tuple[float, ...] | float]
@@ -31,10 +32,56 @@ class ListPolicy:
     period: int = 0
 
     def decide(self, desk: Desk) -> None:
-        """Start what fits."""
-        for job in sorted(desk.waiting, key=lambda one: (self.key(desk, one), one)):
-            if not desk.start(job) and self.strict:
+        """Start what fits; where a job that is overdue does not, what follows may not delay it."""
+        key, held = aged(self.key), None
+        for job in sorted(desk.waiting, key=lambda one: (key(desk, one), one)):
+            if desk.start(job) if held is None else start_beside(desk, job, held):
+                continue
+            if self.strict:
                 return
+            if held is None and overdue(desk, job):
+                held = held_for(desk, job)
+
+
+Held = tuple[int, int, tuple[Placed, ...]]
+"""A job that is overdue and does not fit, when it is expected to fit first, and where."""
+
+
+def overdue(desk: Desk, job: int) -> bool:
+    """Return whether a job has waited for longer than the policy of the snapshot allows."""
+    limit = desk.work.max_wait
+    return limit is not None and desk.waited(job) > limit
+
+
+def held_for(desk: Desk, job: int) -> Held | None:
+    """Return what is to be kept for a job that does not fit; None where it is not known when it will."""
+    found = desk.earliest(job)
+    return None if found is None else (job, *found)
+
+
+def start_beside(desk: Desk, job: int, held: Held) -> bool:
+    """Start a job if it fits, and ends in time or where nothing is kept for another (EASY; Lifka, JSSPP 1995)."""
+    other, at, places = held
+    tasks = desk.fit(job)
+    if tasks is not None and desk.now + sum(desk.spell(job, tasks)[:2]) > at:
+        desk.withdraw(job, tasks)
+        with desk.beside([(other, places)]):
+            tasks = desk.fit(job)
+    if tasks is not None:
+        desk.settle(job, tasks)
+    return tasks is not None
+
+
+def aged(key: Key) -> Key:
+    """Return a key by which jobs that have waited for longer than the policy allows come first, longest first."""
+
+    def by_age(desk: Desk, job: int) -> tuple[float, ...]:
+        if overdue(desk, job):
+            return 0, -desk.waited(job)
+        found = key(desk, job)
+        return (1, *found) if isinstance(found, tuple) else (1, found)
+
+    return by_age
 
 
 def by_arrival(desk: Desk, job: int) -> tuple[float, ...]:

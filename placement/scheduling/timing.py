@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from placement.heuristics.gangs import Placed
+from placement.quota import Short
 from placement.scheduling.work import Work
 
 
@@ -43,11 +44,18 @@ class Timetable:
         Jobs that get no start since not even an empty cluster holds them, or a job that they come after has no end.
     late : set of int
         Jobs that get no start since they would end after a hard deadline.
+    quota : dict of int to Short
+        Jobs that get no start since their queue may not use so much, not even with nothing else in use, or since work
+        without an end uses it.
+    held_back : dict of int to Short
+        Some jobs that a quota kept waiting when they came though devices were free.
     """
 
     stretches: list[Stretch] = field(default_factory=list)
     never: set[int] = field(default_factory=set)
     late: set[int] = field(default_factory=set)
+    quota: dict[int, Short] = field(default_factory=dict)
+    held_back: dict[int, Short] = field(default_factory=dict)
 
     def ends(self) -> dict[int, int]:
         """Return when each job ends that has a stretch."""

@@ -90,6 +90,8 @@ class Work:
     ongoing : mapping of int to Ongoing
         By job.
     windows : tuple of Window
+    max_wait : int, optional
+        After how long a wait a job comes before all others; None for never.
     """
 
     instance: Instance
@@ -107,6 +109,7 @@ class Work:
     queue: tuple[str, ...]
     ongoing: Mapping[int, Ongoing]
     windows: tuple[Window, ...] = ()
+    max_wait: int | None = None
 
     @property
     def jobs(self) -> int:

@@ -50,6 +50,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         Most running tasks that a plan may move.
     max_preemptions : int, optional
         Most running jobs that a plan may stop.
+    max_wait_seconds : float, optional
+        After how long a wait, in seconds, a job comes before all others that wait; None for never.
     tenants_apart : str
         Within what tasks of different tenants (`Job.tenant`) may not be together at a time: ``"gpu"``, ``"node"`` or a
         level of `Snapshot.topology`; empty where they may. Jobs without a tenant are together one. A node in no domain
@@ -60,4 +62,5 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     objectives: tuple[ObjectiveName, ...] = ("value", "tasks")
     max_moves: int | None = None
     max_preemptions: int | None = None
+    max_wait_seconds: float | None = None
     tenants_apart: str = ""

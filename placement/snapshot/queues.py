@@ -9,7 +9,7 @@ from placement.units import Quantity
 
 
 class Queue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
-    """A queue of jobs.
+    """A queue of jobs, or of other queues; see `placement.quota`.
 
     Attributes
     ----------

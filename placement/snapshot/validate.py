@@ -19,16 +19,15 @@ from placement.snapshot.fields import (
     level,
     name,
     number,
-    quantities,
     whole,
     wrong_name,
 )
 from placement.snapshot.policy import Policy
-from placement.snapshot.queues import Queue
 from placement.snapshot.report import Report, TooMany, show
 from placement.snapshot.snapshot import Snapshot
-from placement.snapshot.validate_jobs import JobRules, judge_order, report_cycle
+from placement.snapshot.validate_jobs import JobRules, judge_order
 from placement.snapshot.validate_nodes import judge_limits, judge_nodes, judge_reservations, judge_topology
+from placement.snapshot.validate_queues import judge_queues
 from placement.snapshot.validate_running import RunningRules
 from placement.snapshot.validate_topology import judge_domains, judge_nvlink_domains
 from placement.snapshot.workload import Job
@@ -56,7 +55,7 @@ def _judge(snapshot: Snapshot, report: Report) -> None:
     judge_limits(snapshot.limits, snapshot.nodes, snapshot.topology, report)
     judge_reservations(snapshot.reservations, nodes, jobs, queues, report)
     _judge_jobs(snapshot, nodes, jobs, queues, stated, report)
-    _judge_queues(snapshot.queues, report)
+    judge_queues(snapshot.queues, snapshot.jobs, report)
     _judge_policy(snapshot.policy, snapshot.topology, report)
 
 
@@ -82,33 +81,13 @@ def _judge_jobs(
     judge_order(snapshot.jobs, jobs, report)
 
 
-def _judge_queues(queues: tuple[Queue, ...], report: Report) -> None:
-    index_of = {queue.name: index for index, queue in reversed(list(enumerate(queues)))}
-    graph: dict[int, set[int]] = {}
-    for index, queue in enumerate(queues):
-        path = f"queues[{index}]"
-        report.extend(path, name(".name", queue.name))
-        if index_of[queue.name] != index:
-            other = f"queues[{index_of[queue.name]}]"
-            report.add(f"{path}.name", f"{show(queue.name)} is the name of {other} already", "rename one of them")
-        if queue.parent and queue.parent == queue.name:
-            report.add(f"{path}.parent", "the queue is its own parent", "name another one, or leave it out")
-        elif queue.parent and queue.parent not in index_of:
-            report.unknown(f"{path}.parent", "queue", queue.parent, list(index_of))
-        elif queue.parent:
-            graph[index] = {index_of[queue.parent]}
-        for key in ("quota", "borrowing_limit", "lending_limit"):
-            report.extend(path, quantities(f".{key}", getattr(queue, key), "card model"))
-        report.extend(path, number(".weight", queue.weight, 0))
-    report_cycle(graph, [queue.name for queue in queues], "queues[{}].parent", "the parents go round", report)
-
-
 def _judge_policy(policy: Policy, topology: tuple[str, ...], report: Report) -> None:
     if not policy.objectives:
         report.add("policy.objectives", "there is no objective", "name at least one, or leave the field out")
     report.extend("policy", distinct(".objectives", policy.objectives, "objective"))
     report.extend("policy", whole(".max_moves", policy.max_moves))
     report.extend("policy", whole(".max_preemptions", policy.max_preemptions))
+    report.extend("policy", number(".max_wait_seconds", policy.max_wait_seconds, 0))
     if policy.tenants_apart == "gpu" and "gpu" in topology:
         what = "`gpu` stands for single cards, and is a level of `topology` here"
         report.add("policy.tenants_apart", what, "give that level another name")
