@@ -13,6 +13,8 @@ from placement.mig.slots import Slots
 
 MOST_TABLES = 64
 """Tables kept; the one used least recently is given up for another."""
+MOST_TOUCHED = 1 << 16
+"""Changes that are remembered besides one for each node."""
 IDLE = -1
 """Key of the table of idle card units; those from 0 on are shapes."""
 MOST_TASKS = 1 << 31
@@ -150,6 +152,10 @@ class Domains:
 
     def touch(self, rows: list[int]) -> None:
         """Take into account that tasks on some rows were placed or taken back."""
+        if len(self._touched) > MOST_TOUCHED + self._nodes.count:
+            # whoever has not looked for so long makes its table anew
+            self._tables.clear()
+            self._touched.clear()
         if self._tables:
             self._touched += rows
 

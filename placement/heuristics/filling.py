@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from placement.gang import Leaf
+from placement.gang import Branch, Leaf
 from placement.heuristics.domains import Domains
 from placement.heuristics.gangs import Gang, Placed, Spot
 from placement.heuristics.nodes import Nodes
 from placement.heuristics.rule import Rule
 from placement.heuristics.ties import TiedGang
 from placement.index import spread
-from placement.instance import ANY, Assignment, Bools, Instance, Ints, JobClass
+from placement.instance import ANY, Affinity, Assignment, Bools, Instance, Ints, JobClass
 
 HANDOVER = 2e-6
 """Seconds kept back for each placed task, to put the assignment together before the deadline."""
@@ -58,6 +58,8 @@ class Filling:
         self._row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
         self._placed = 0
         self._open: Bools | None = None
+        self._gangs: dict[tuple[Branch, tuple[Affinity, ...]], int] = {}
+        self._kind = [self._kind_of(job_class) for job_class in instance.job_classes]
         self._refused_at: dict[int, int] = {}
         self._fits_nowhere: set[int] = set()
 
@@ -73,13 +75,20 @@ class Filling:
         self._commit()
         return found
 
+    def kind(self, number: int) -> int:
+        """Return a number that is the same for all classes of jobs that are placed in the same way."""
+        return self._kind[number]
+
+    def _kind_of(self, job_class: JobClass) -> int:
+        return self._gangs.setdefault((job_class.root, job_class.affinity), len(self._gangs))
+
     def serve(self, number: int, kept: list[Placed]) -> list[Placed]:
         """Place what fits of a job of some class around what it has already; return all its tasks."""
         shape = self._single[number]
         if shape is not None and not kept:
             return self._serve_single(shape)
-        refused_at = None if kept else self._refused_at.get(number)
-        if refused_at is not None and (self._alike[number] or refused_at == self._placed):
+        refused = self._refused_at.get(self._kind[number])
+        if not kept and refused is not None and (self._alike[number] or refused == self._placed):
             return kept  # nothing was given back since the same was refused, or nothing has changed at all
         if self._tied[number] and kept:
             return kept  # it is not known in which domains it might grow
@@ -89,7 +98,7 @@ class Filling:
             if kept or gang.start():
                 gang.grow()
             else:
-                self._refused_at[number] = self._placed
+                self._refused_at[self._kind[number]] = self._placed
         except OutOfTimeError:
             self.undo(0)
             raise
@@ -139,6 +148,20 @@ class Filling:
             changed = self._nodes.alter(leaves[leaf].shape, row, cards, sign)
             if self._domains is not None:
                 self._domains.touch(changed)
+
+    def shut(self, nodes: Iterable[int]) -> None:
+        """Place nothing more on some nodes until they are opened again; what is on them stays."""
+        self._touch(self._nodes.shut([self._row_of[node] for node in nodes]))
+
+    def reopen(self, nodes: Iterable[int]) -> None:
+        """Place tasks on nodes again that were shut."""
+        self._touch(self._nodes.reopen([self._row_of[node] for node in nodes]))
+
+    def _touch(self, rows: list[int]) -> None:
+        self._fits_nowhere.clear()
+        self._refused_at.clear()
+        if self._domains is not None:
+            self._domains.touch(rows)
 
     def place(self, shape: int, within: Bools | None = None) -> Spot | None:
         """Place one task by the rule; see `placement.heuristics.gangs.Places`."""

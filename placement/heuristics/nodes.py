@@ -15,6 +15,8 @@ import numpy as np
 from placement.instance import GPU, Apart, Bools, Instance, Ints
 from placement.state import State
 
+_Kept = tuple[Ints, Ints, Ints, int]
+"""What is free on a node that is shut: resources, units and memory of cards, and the state of a MIG card."""
 LEAST_CHANGES = 1024
 """Room for so many changes at the start."""
 
@@ -79,6 +81,7 @@ class Nodes:
         self._first = 0
         self.version: Ints = np.ones(self.count + len(kind_class), dtype=np.int64)
         self.changes = 0
+        self._shut: dict[int, _Kept] = {}
 
     def _mates(self) -> dict[int, Ints]:
         """Return the rows that share what is free with each row that shares it; see `Instance.mates`."""
@@ -139,13 +142,63 @@ class Nodes:
         There must be nothing to take back.
         """
         assert not self._journal
+        shut = [one for one in self._beside(row) if one in self._shut] if self._shut else []
+        for one in shut:
+            self._give_back(one)
         rows = self._change(shape, row, cards, sign)
+        for one in shut:
+            self._take_all(one)
+        self._note_for_good(rows)
+        return rows
+
+    def _note_for_good(self, rows: list[int]) -> None:
+        """Remember that some rows have changed, without a way back."""
         if self.changes - self._first > self.count + LEAST_CHANGES:
             # whoever has not looked for so long has to look at all rows
             self._changed = self._changed[self.changes - self._first - self.count :].copy()
             self._first = self.changes - self.count
         self._note(rows)
-        return rows
+
+    # --- shutting ------------------------------------------------------------------------------------------------
+
+    def shut(self, rows: list[int]) -> list[int]:
+        """Leave nothing free on the nodes of some rows, MIG cards included; return the rows that change."""
+        return self._shift(rows, False)
+
+    def reopen(self, rows: list[int]) -> list[int]:
+        """Make free again what is not taken on the nodes of some rows that were shut; return the rows that change."""
+        return self._shift(rows, True)
+
+    def _shift(self, rows: list[int], open_: bool) -> list[int]:
+        assert not self._journal
+        changed = sorted({one for row in rows for one in self._beside(row) if (one in self._shut) is open_})
+        for one in changed:
+            if open_:
+                self._give_back(one)
+            else:
+                self._take_all(one)
+            self.version[one] += 1
+        self._note_for_good(changed)
+        return changed
+
+    def _beside(self, row: int) -> list[int]:
+        """Return the rows that share what is free with a row, itself among them."""
+        mates = self.state.mates.get(row)
+        return [row] if mates is None else mates.tolist()
+
+    def _take_all(self, row: int) -> None:
+        state = self.state
+        slots = int(state.slots[row]) if len(state.slots) else -1
+        self._shut[row] = state.free[row].copy(), state.units[row].copy(), state.memory[row].copy(), slots
+        state.free[row] = state.units[row] = state.memory[row] = 0
+        if slots >= 0:
+            state.slots[row] = -1  # as of what is no MIG card, which takes no instance
+
+    def _give_back(self, row: int) -> None:
+        state = self.state
+        state.free[row], state.units[row], state.memory[row], slots = self._shut.pop(row)
+        if slots >= 0:
+            state.slots[row] = slots
 
     def mark(self) -> int:
         """Return the present point in time, for `undo`."""

@@ -129,6 +129,7 @@ class Desk:
         self._slow = slow
         self._least: dict[int, int] = {}
         self._alone: dict[int, list[Placed]] = {}
+        """Where a job of each kind is placed on the empty cluster."""
         self._empty: Filling | None = None
         self._closed = len(work.windows) > 0
         self._least_of_class = [least_units(work.instance, one.root) for one in work.instance.job_classes]
@@ -180,14 +181,18 @@ class Desk:
         return int(self.work.restart[job]) + math.ceil(full * todo)
 
     def _length(self, job: int) -> int:
-        number = self._class[job]
-        if number not in self._alone:
+        number, kind = self._class[job], self.kind(job)
+        if kind not in self._alone:
             if self._empty is None:
                 self._empty = Filling(self.work.instance, FastestFit, math.inf, 0)
-            self._alone[number] = self._empty.serve(number, [])
-            self._empty.release(number, self._alone[number])
-        tasks = self._alone[number]
+            self._alone[kind] = self._empty.serve(number, [])
+            self._empty.release(number, self._alone[kind])
+        tasks = self._alone[kind]
         return self.clock.run(job, tasks) if tasks else NEVER
+
+    def kind(self, job: int) -> int:
+        """Return a number that is the same for all jobs that are placed in the same way."""
+        return self.filling.kind(self._class[job])
 
     def cards(self, job: int) -> int:
         """Return how many card units a job wants in all."""
