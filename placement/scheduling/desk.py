@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from placement.quota import Cards, Short
 from placement.scheduling.admission import Admission, Taken
 from placement.scheduling.clock import Clock
 from placement.scheduling.counting import counts_say_it, least_units
+from placement.scheduling.line import Line
 from placement.scheduling.profile import Profile
 from placement.scheduling.timing import Stretch
 from placement.scheduling.work import NEVER as NEVER
@@ -131,6 +133,7 @@ class Desk:
         self._alone: dict[int, list[Placed]] = {}
         """Where a job of each kind is placed on the empty cluster."""
         self._empty: Filling | None = None
+        self._lines: dict[Callable[[Desk, int], tuple[float, ...] | float], Line] = {}
         self._closed = len(work.windows) > 0
         self._least_of_class = [least_units(work.instance, one.root) for one in work.instance.job_classes]
         self.all_units = sum(one.size * sum(units for _, units, _ in one.cards) for one in work.instance.classes)
@@ -189,6 +192,12 @@ class Desk:
             self._empty.release(number, self._alone[kind])
         tasks = self._alone[kind]
         return self.clock.run(job, tasks) if tasks else NEVER
+
+    def line(self, key: Callable[[Desk, int], tuple[float, ...] | float]) -> list[int]:
+        """Return the jobs that wait by a key, which may change for a job only when it is stopped."""
+        if key not in self._lines:
+            self._lines[key] = Line(self.waiting, partial(key, self))
+        return self._lines[key].jobs()
 
     def kind(self, job: int) -> int:
         """Return a number that is the same for all jobs that are placed in the same way."""

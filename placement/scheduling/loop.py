@@ -52,6 +52,8 @@ class Loop:
         self._events: list[tuple[int, int, int]] = []
         """Moment, what happens (see below) and to which job."""
         self._ends: dict[int, Live] = {}
+        self._expected: list[tuple[int, int]] = []
+        """When jobs that run are expected to end."""
         self._before: dict[int, int] = {}
         self._then: dict[int, list[int]] = defaultdict(list)
         self._never: set[int] = set()
@@ -132,12 +134,18 @@ class Loop:
 
     def _renew(self) -> None:
         """Expect jobs later that have not ended as expected."""
-        for live in self.desk.live.values():
-            if live.expected <= self.desk.now:
-                live.expected = live.estimate + expected(self.desk.now - live.estimate)
+        now = self.desk.now
+        while self._expected and self._expected[0][0] <= now:
+            _, job = heapq.heappop(self._expected)
+            live = self.desk.live.get(job)
+            if live is not None and live.expected <= now:
+                live.expected = live.estimate + expected(now - live.estimate)
+                heapq.heappush(self._expected, (live.expected, job))
 
     def _drop_late(self) -> None:
         desk, work = self.desk, self._work
+        if not any(work.hard):
+            return
         for job in [job for job in desk.waiting if work.hard[job]]:
             if desk.now + desk.length(job) > int(work.deadline[job]):
                 del desk.waiting[job]
@@ -146,11 +154,15 @@ class Loop:
     def _follow(self) -> None:
         """Note when jobs end that were started, and when the policy wants to be asked again."""
         desk = self.desk
-        for job, live in desk.live.items():
-            if self._ends.get(job) is not live:
-                self._ends[job] = live
-                if live.end < NEVER:
-                    heapq.heappush(self._events, (max(live.end, desk.now), _ENDS, job))
+        for job in reversed(desk.live):
+            live = desk.live[job]
+            if self._ends.get(job) is live:
+                break  # those that were started last come last
+            self._ends[job] = live
+            if live.end < NEVER:
+                heapq.heappush(self._events, (max(live.end, desk.now), _ENDS, job))
+            if live.expected < NEVER:
+                heapq.heappush(self._expected, (live.expected, job))
         if desk.again < NEVER:
             heapq.heappush(self._events, (max(desk.again, desk.now + 1), _LOOK, -1))
         if self._policy.period and any(live.end < NEVER for live in desk.live.values()):

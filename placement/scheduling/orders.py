@@ -33,14 +33,20 @@ class ListPolicy:
 
     def decide(self, desk: Desk) -> None:
         """Start what fits; where a job that is overdue does not, what follows may not delay it."""
-        key, held = aged(self.key), None
-        for job in sorted(desk.waiting, key=lambda one: (key(desk, one), one)):
+        held = None
+        for job in self._line(desk):
             if desk.start(job) if held is None else start_beside(desk, job, held):
                 continue
             if self.strict:
                 return
             if held is None and overdue(desk, job):
                 held = held_for(desk, job)
+
+    def _line(self, desk: Desk) -> Sequence[int]:
+        if desk.work.max_wait is None:
+            return desk.line(self.key)
+        key = aged(self.key)
+        return sorted(desk.waiting, key=lambda one: (key(desk, one), one))
 
 
 Held = tuple[int, int, tuple[Placed, ...]]
