@@ -23,6 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.plan_tables": set(),
     "placement.plan": {"errors", "units", "snapshot", "plan_tables"},
     "placement.timetable": {"plan"},
+    "placement.simulation": {"timetable"},
     "placement.figures": {"units", "hardware", "snapshot", "timetable"},
     "placement.quota": {"units", "snapshot"},
     "placement.slowdown": set(),

@@ -190,6 +190,18 @@ class Filling:
         rows = np.array([self._row_of[node] for node in nodes.tolist()], dtype=np.int64)
         return bool(self._nodes.state.fits(shape, rows).any())
 
+    def idle_units(self) -> tuple[Ints, Bools]:
+        """Return the free units of each card of each node, by row, none where the node is shut; and which are healthy.
+
+        Returns
+        -------
+        int array, bool array (N, C)
+            Absent cards are not healthy.
+        """
+        state = self._nodes.state
+        healthy = np.array([kind.healthy for kind in self._instance.card_kinds] + [False], dtype=np.bool_)
+        return state.units[: self._nodes.count], healthy[state.kind[: self._nodes.count]]
+
     def mark(self) -> int:
         """Return the present point in time."""
         return self._nodes.mark()

@@ -52,7 +52,7 @@ def schedule_of(
     least = None if bound is None else min(bound, value)
     status: Literal["proven", "bounded", "feasible"]
     status = "feasible" if least is None else "proven" if least == value else "bounded"
-    jobs = _job_times(work, [one for one in table.stretches if work.counts(one.job)])
+    jobs = job_times(work, [one for one in table.stretches if work.counts(one.job)])
     stretches, tasks = _stretches(work.instance, table.stretches)
     return Schedule(
         snapshot=mark,
@@ -73,7 +73,8 @@ def schedule_of(
     )
 
 
-def _job_times(work: Work, stretches: Sequence[Stretch]) -> JobTimes:
+def job_times(work: Work, stretches: Sequence[Stretch]) -> JobTimes:
+    """Return what becomes of the jobs that have some of these stretches, which all count."""
     of_job: dict[int, list[Stretch]] = defaultdict(list)
     for one in stretches:
         of_job[one.job].append(one)

@@ -430,6 +430,20 @@ class Desk:
         self._give(job, live.tasks)
         self.stretches.append(Stretch(job, live.start, live.end, live.restart, 0, live.tasks))
 
+    def fail(self, node: int) -> None:
+        """Lose a node: jobs on it are stopped, whatever they allow, and nothing more is placed there.
+
+        A job of which it is not known how long it runs is gone.
+        """
+        hosts = self.work.instance.hosts_of(np.arange(self.work.instance.nodes))
+        hit = [job for job, live in self.live.items() if any(hosts[spot[0]] == node for _, _, spot in live.tasks)]
+        for job in hit:
+            if self.live[job].end < NEVER:
+                self.stop(job)
+            else:
+                self._give(job, self.live.pop(job).tasks)
+        self.filling.shut([node])
+
     # --- what if -------------------------------------------------------------------------------------------------
 
     @contextmanager

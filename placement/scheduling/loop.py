@@ -29,7 +29,8 @@ class Policy(Protocol):
     def period(self) -> int:
         """Milliseconds after which it wants to be asked again though nothing has changed; 0 for never.
 
-        That is while jobs run that will end. A policy that knows when says so in `Desk.again` instead.
+        That is while jobs run that will end, or wait for something that will happen. A policy that knows when says so
+        in `Desk.again` instead.
         """
         ...
 
@@ -46,11 +47,21 @@ class Loop:
     desk : Desk
     """
 
-    def __init__(self, desk: Desk, policy: Policy) -> None:
+    def __init__(self, desk: Desk, policy: Policy, happenings: Iterable[tuple[int, int, int]] = ()) -> None:
+        """Make ready for a run.
+
+        Parameters
+        ----------
+        desk : Desk
+        policy : Policy
+        happenings : iterable of (int, int, int)
+            What happens that nobody planned: the moment, `FAILS`, `DRAINS`, `RETURNS` or `CANCELLED`, and the node or
+            the job.
+        """
         self.desk, self._policy = desk, policy
         self._work = desk.work
-        self._events: list[tuple[int, int, int]] = []
-        """Moment, what happens (see below) and to which job."""
+        self._events: list[tuple[int, int, int]] = sorted(happenings)
+        """Moment, what happens (see below) and to which job or node."""
         self._ends: dict[int, Live] = {}
         self._expected: list[tuple[int, int]] = []
         """When jobs that run are expected to end."""
@@ -119,7 +130,28 @@ class Loop:
                 desk.finish(job)
                 self._let_go(job)
         elif what == _COMES:
-            desk.waiting[job] = desk.now
+            if job not in self._never:
+                desk.waiting[job] = desk.now
+        elif what == FAILS:
+            desk.fail(job)
+        elif what == DRAINS:
+            desk.filling.shut([job])
+        elif what == RETURNS:
+            desk.filling.reopen([job])
+        elif what == CANCELLED:
+            self._cancel(job)
+
+    def _cancel(self, job: int) -> None:
+        """End a job now, whether it runs, waits or has yet to come."""
+        desk = self.desk
+        live = desk.live.get(job)
+        if live is not None:
+            live.end = desk.now
+            desk.finish(job)
+            self._let_go(job)
+        else:
+            desk.waiting.pop(job, None)
+            self._never.add(job)
 
     def _let_go(self, job: int) -> None:
         """Let jobs come that came after one."""
@@ -165,7 +197,8 @@ class Loop:
                 heapq.heappush(self._expected, (live.expected, job))
         if desk.again < NEVER:
             heapq.heappush(self._events, (max(desk.again, desk.now + 1), _LOOK, -1))
-        if self._policy.period and any(live.end < NEVER for live in desk.live.values()):
+        more = any(live.end < NEVER for live in desk.live.values()) or (desk.waiting and self._events)
+        if self._policy.period and more:
             following = desk.now - desk.now % self._policy.period + self._policy.period
             if not self._events or self._events[0][0] > following:
                 heapq.heappush(self._events, (following, _LOOK, -1))
@@ -173,3 +206,5 @@ class Loop:
 
 _ENDS, _COMES, _LOOK = 0, 1, 2
 """What happens: a job ends, a job comes, nothing but that it is time to look. Those that end at a moment come first."""
+CANCELLED, RETURNS, DRAINS, FAILS = 3, 4, 5, 6
+"""What nobody planned: a job is taken away, a node is back, takes no new work, or is lost with all that is on it."""
