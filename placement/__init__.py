@@ -37,6 +37,7 @@ from placement.repartition import repartition as repartition
 from placement.run import Update as Update
 from placement.scheduling.schedule import schedule as schedule
 from placement.scheduling.simulate import simulate as simulate
+from placement.session import Session as Session
 from placement.simulation import Simulation as Simulation
 from placement.snapshot import DomainLimit as DomainLimit
 from placement.snapshot import Gpu as Gpu

@@ -105,6 +105,7 @@ ABOVE = {
     "placement.decisions": {"report", "commands", "cli", "formats"},
     "placement.repartition": {"engine", "planning", "exact", "models", "report", "commands", "cli", "formats"},
     "placement.scheduling": {"engine", "report", "commands", "cli", "formats", "decisions"},
+    "placement.session": {"report", "commands", "cli", "formats", "decisions"},
     "placement.commands": {"cli"},
 }
 """Rooms that may import much, and what they may not."""

@@ -53,7 +53,7 @@ def compile_work(snapshot: Snapshot) -> Work:
     # what runs was submitted, whatever its entry says
     submit = _ints([moment(job.submit_time, 0) if job.running is None else 0 for job in jobs])
     node_of = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
-    spots = _Spots(instance, node_of)
+    spots = Spots(instance, node_of)
     return Work(
         instance=instance,
         submit=submit,
@@ -104,7 +104,7 @@ def _ints(values: list[int]) -> Ints:
 # --- what runs now -------------------------------------------------------------------------------------------
 
 
-class _Spots:
+class Spots:
     """Where running tasks are, as an instance calls it."""
 
     def __init__(self, instance: Instance, node_of: Mapping[str, int]) -> None:
@@ -141,7 +141,7 @@ class _Spots:
         return tuple(sorted(instance.widest + order.index(zone) for zone in inside))
 
 
-def _ongoing(instance: Instance, jobs: list[Job], spots: _Spots, now: Fraction) -> dict[int, Ongoing]:
+def _ongoing(instance: Instance, jobs: list[Job], spots: Spots, now: Fraction) -> dict[int, Ongoing]:
     clock = Clock(instance)
     found = {}
     for number, job in enumerate(jobs):

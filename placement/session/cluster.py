@@ -1,0 +1,104 @@
+"""The cluster of a session by name: its nodes, what is on each, and parts of it as snapshots of their own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from placement.snapshot import Job, Node, Running, RunningTask, Snapshot
+
+
+class Cluster:
+    """Nodes by name, and running jobs.
+
+    Attributes
+    ----------
+    nodes : dict of str to Node
+        One by one, in the order of the snapshot, cordoned where they take no new work.
+    running : dict of str to Job
+        Jobs that run, with their places.
+    on : dict of str to dict of str to None
+        Names of the jobs on each node, in the order in which they came.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._frame = msgspec.structs.replace(snapshot, nodes=(), jobs=(), reservations=())
+        self.nodes: dict[str, Node] = {}
+        for node in snapshot.nodes:
+            for copy in range(node.count):
+                name = node.name if node.count == 1 else f"{node.name}-{copy}"
+                self.nodes[name] = msgspec.structs.replace(node, name=name, count=1)
+        first = {level: node for node in reversed(self.nodes.values()) for level in node.domains}
+        self._positions = tuple({node.name: node for node in first.values()}.values())
+        self._order = {name: number for number, name in enumerate(self.nodes)}
+        self.running: dict[str, Job] = {}
+        self.on: dict[str, dict[str, None]] = defaultdict(dict)
+        apart = snapshot.policy.tenants_apart
+        levels = {limit.level for limit in snapshot.limits} | ({apart} if apart not in ("", "gpu", "node") else set())
+        self._levels = sorted(levels)
+        self._inside: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for name, node in self.nodes.items():
+            for key in self._domains(node):
+                self._inside[key].append(name)
+
+    def _domains(self, node: Node) -> list[tuple[str, str]]:
+        """Return the domains of a node that are judged as a whole."""
+        return [(level, "" if level == "cluster" else node.domains.get(level, "")) for level in self._levels]
+
+    def cordon(self, node: str, shut: bool) -> None:
+        """Have a node take no new work, or take some again."""
+        self.nodes[node] = msgspec.structs.replace(self.nodes[node], cordoned=shut)
+
+    def start(self, job: Job) -> None:
+        """Add a job that runs."""
+        assert job.running is not None
+        self.running[job.name] = job
+        for task in job.running.tasks:
+            self.on[task.node][job.name] = None
+
+    def stop(self, name: str) -> Job:
+        """Take away a job that runs, and return it."""
+        job = self.running.pop(name)
+        assert job.running is not None
+        for node in {task.node for task in job.running.tasks}:
+            del self.on[node][name]
+        return job
+
+    def frame(self, job: Job) -> Snapshot:
+        """Return a job alone, with as many nodes as it takes to say whether it is well stated."""
+        nodes = tuple(self.nodes.values()) if job.data else self._positions
+        return msgspec.structs.replace(self._frame, nodes=nodes, jobs=(job,), limits=())
+
+    def whole(self, time: float, jobs: Iterable[Job]) -> Snapshot:
+        """Return the cluster with some jobs."""
+        return msgspec.structs.replace(self._frame, time=time, nodes=tuple(self.nodes.values()), jobs=tuple(jobs))
+
+    def part(self, nodes: Iterable[str], waiting: Sequence[Job]) -> Snapshot:
+        """Return some nodes with all that is on them and jobs that wait, and with all nodes of domains with limits.
+
+        Of a job that runs on other nodes too, only the tasks on these are there: what it takes elsewhere is no affair
+        of theirs.
+        """
+        touched = set(nodes)
+        for key in {key for name in touched for key in self._domains(self.nodes[name])}:
+            touched.update(self._inside[key])
+        inside = sorted(touched, key=self._order.__getitem__)
+        here = dict.fromkeys(job for name in inside for job in self.on.get(name, ()))
+        running = [self._trimmed(self.running[name], touched) for name in here]
+        return msgspec.structs.replace(
+            self._frame,
+            nodes=tuple(self.nodes[name] for name in inside),
+            jobs=(*running, *waiting),
+            limits=tuple(one for one in self._frame.limits if self._is_in(one.level, one.domain, touched)),
+        )
+
+    def _is_in(self, level: str, domain: str, nodes: set[str]) -> bool:
+        return any(name in nodes for name in self._inside.get((level, domain), ()))
+
+    @staticmethod
+    def _trimmed(job: Job, nodes: set[str]) -> Job:
+        assert job.running is not None
+        tasks: tuple[RunningTask, ...] = tuple(task for task in job.running.tasks if task.node in nodes)
+        return msgspec.structs.replace(job, after=(), data=(), running=Running(tasks=tasks))

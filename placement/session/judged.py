@@ -1,0 +1,97 @@
+"""Places that were found for some jobs, as a plan for the nodes that they touch, which the check accepts or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import version
+
+import numpy as np
+
+from placement.check import check
+from placement.compile import compile as compile_snapshot
+from placement.honoured import timeless
+from placement.instance import Assignment
+from placement.naming import job_names, node_names
+from placement.plan import Plan, Provenance, Tasks
+from placement.planning import plan_of
+from placement.scheduling.compile import Spots
+from placement.session.cluster import Cluster
+from placement.snapshot import Job, RunningTask, Snapshot
+from placement.snapshot.read import digest, verified
+from placement.solver import Result, Stop
+from placement.version import VERSION
+
+OBJECTIVES = ("value",)
+"""Of a plan for the touched nodes."""
+
+
+def plan_for(snapshot: Snapshot, places: Mapping[str, Sequence[RunningTask]]) -> Plan:
+    """Return the plan that puts waiting jobs of a snapshot on some places; `Plan.checked` says what the check says.
+
+    What a NUMA zone gives each task, and which of alike cards it gets, is worked out anew; see
+    `placement.naming.name_tasks`.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    places : mapping of str to sequence of RunningTask
+        By job.
+    """
+    snapshot = timeless(verified(snapshot))
+    instance = compile_snapshot(snapshot)
+    nodes = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
+    jobs = {name: job for job, name in enumerate(job_names(instance, np.arange(instance.jobs)))}
+    spots = Spots(instance, nodes)
+    rows = [
+        (jobs[name], leaf, index, node, cards)
+        for name in sorted(places, key=jobs.__getitem__)
+        for leaf, index, (node, cards) in sorted(spots.of(jobs[name], tuple(places[name])))
+    ]
+    provenance = Provenance(
+        version=VERSION,
+        solver="session",
+        solver_version=_solver_version(),
+        method="session",
+        objectives=OBJECTIVES,
+        seed=0,
+        gap=0.0,
+        time_limit=None,
+        without=(),
+    )
+    found = Result(Assignment.of(rows), Stop.COMPLETE)
+    plan = plan_of(instance, found, {}, OBJECTIVES, provenance, digest(snapshot))
+    violations = check(snapshot, plan)
+    plan.checked = not violations
+    plan.notes += [str(one) for one in violations[:1]]
+    return plan
+
+
+@cache
+def _solver_version() -> str:
+    return version("highspy")
+
+
+def places_of(tasks: Tasks) -> dict[str, tuple[RunningTask, ...]]:
+    """Return where a plan puts the tasks of each job."""
+    found: dict[str, list[RunningTask]] = {}
+    for job, group, index, node, gpus in tasks:
+        place = tasks[job, group, index]
+        found.setdefault(job, []).append(
+            RunningTask(
+                group=group,
+                index=index,
+                node=node,
+                gpus=tuple(gpus),
+                zone=place.zones[0] if len(place.zones) == 1 else None,
+                nics=place.nics,
+                mig_starts=place.mig_starts,
+            )
+        )
+    return {name: tuple(some) for name, some in found.items()}
+
+
+def touched(cluster: Cluster, jobs: Sequence[Job], places: Mapping[str, Sequence[RunningTask]]) -> Plan:
+    """Return the same for jobs of a session, judged on the nodes that they touch and all that is on these."""
+    nodes = {task.node for tasks in places.values() for task in tasks}
+    return plan_for(cluster.part(nodes, jobs), places)

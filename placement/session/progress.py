@@ -1,0 +1,82 @@
+"""How far running jobs are: what a snapshot says of them at a later moment, and what is left of one that is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from fractions import Fraction
+from math import ceil
+
+import msgspec
+
+from placement.snapshot import Job, Running
+
+
+def until(job: Job, time: float, began: float) -> Job:
+    """Return a running job as a snapshot of some time would state it.
+
+    Parameters
+    ----------
+    job : Job
+        `Running.work_done` and `Running.last_checkpoint`, where they are stated, are those of the time `began`.
+    time, began : float
+    """
+    running = job.running
+    assert running is not None
+    done, saved = running.work_done, running.last_checkpoint
+    if done is None and saved is None:
+        return job
+    if done is not None:
+        done = float(_exact(done) + _exact(time) - _exact(began))
+    if saved is not None and job.checkpoint_interval:
+        every = _exact(job.checkpoint_interval)
+        saved = float(_exact(saved) + (_exact(time) - _exact(saved)) // every * every)
+    return msgspec.structs.replace(job, running=msgspec.structs.replace(running, work_done=done, last_checkpoint=saved))
+
+
+def ended(job: Job, there: Collection[str]) -> Job:
+    """Return a job that no longer names what has ended before it."""
+    left = tuple(name for name in job.after if name in there)
+    return job if left == job.after else msgspec.structs.replace(job, after=left)
+
+
+def stopped(job: Job, time: float, factor: float, restoring: float) -> Job:
+    """Return a running job that waits again, with the duration of what it has yet to do.
+
+    That is its work less what was done before its last checkpoint, and `Job.restart_seconds`.
+
+    Parameters
+    ----------
+    job : Job
+        As of that time; see `until`.
+    time : float
+    factor : float
+        How many times its stated seconds it takes where it is.
+    restoring : float
+        How many of its stated seconds are no work, for it was stopped before.
+    """
+    running, duration = job.running, job.duration
+    assert running is not None
+    waits = msgspec.structs.replace(job, running=None)
+    if duration is None:
+        return waits
+    work = _exact(duration.seconds) - _exact(restoring)
+    kept = min(_kept(job, running, time, _exact(restoring) * _exact(factor)) / _exact(factor), work)
+    seconds = ceil(1000 * (work - kept + _exact(job.restart_seconds or 0.0))) / 1000
+    return msgspec.structs.replace(waits, duration=msgspec.structs.replace(duration, seconds=seconds))
+
+
+def _kept(job: Job, running: Running, time: float, restoring: Fraction) -> Fraction:
+    """Return the seconds of work that are safe in the last checkpoint."""
+    since = time if running.since is None else running.since
+    done = _exact(time) - _exact(since) - restoring if running.work_done is None else _exact(running.work_done)
+    every = _exact(job.checkpoint_interval or 0.0)
+    if running.last_checkpoint is not None:
+        unsaved = _exact(time) - _exact(running.last_checkpoint)
+    else:
+        unsaved = done % every if every else done
+    return max(Fraction(0), done - unsaved)
+
+
+def _exact(seconds: float) -> Fraction:
+    """Return a number of seconds as the decimal it is written as."""
+    return Fraction(repr(float(seconds)))

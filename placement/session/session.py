@@ -1,0 +1,335 @@
+"""The loop of a scheduler: events come in, decisions come out, and what is started is kept."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from placement.engine import solve as solve_snapshot
+from placement.errors import SnapshotError, SolverError, UsageError
+from placement.honoured import refuse_unhonoured, timeless
+from placement.plan import Plan, Tasks
+from placement.session.cluster import Cluster
+from placement.session.judged import places_of, touched
+from placement.session.live import Live
+from placement.session.progress import ended, stopped, until
+from placement.snapshot import Job, Running, Snapshot
+from placement.snapshot.events import Event, JobArrived, JobEnded, NodeDrained, NodeFailed
+from placement.snapshot.read import digest, verified
+from placement.snapshot.report import show, suggestion
+
+AHEAD = ("reservations", "queues", "jobs.hard_deadline")
+"""Fields of schedules that a session does not honour: nothing in it looks ahead, and it keeps no quota."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is decided about one job.
+
+    Attributes
+    ----------
+    job : str
+    tasks : Tasks
+        Where its tasks go; none where it is not to start now.
+    reason : str
+        Why it is not; one sentence.
+    seconds : float
+        What deciding took.
+    """
+
+    job: str
+    tasks: Tasks
+    reason: str = ""
+    seconds: float = 0.0
+    version: int = field(default=-1, repr=False)
+
+    @property
+    def starts(self) -> bool:
+        """Whether the job is to start."""
+        return len(self.tasks) > 0
+
+
+class Session:
+    """A cluster and its jobs as events change them.
+
+    Nothing is stopped but by what happens: running work stays where it is. Jobs that a failed node stops wait again,
+    with a `Duration` of what is left to do and, where `Job.restart_seconds` says so, of restoring it.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Its state at the start. Copies of counted nodes and jobs become entries of their own.
+    without : sequence of str
+        Fields that a session does not honour, to be left out of account: `AHEAD`, and those that no rule honours yet.
+
+    Attributes
+    ----------
+    time : float
+        Of the last event, on the snapshot's clock.
+    waiting : dict of str to Job
+        Jobs that wait, in the order in which they came.
+    """
+
+    def __init__(self, snapshot: Snapshot, *, without: Sequence[str] = ()) -> None:
+        snapshot = verified(snapshot)
+        self._without = tuple(without)
+        self._beyond = tuple(name for name in self._without if name not in AHEAD)
+        self._refuse(snapshot)
+        refuse_unhonoured(timeless(snapshot), self._beyond)
+        self.time = self._began = snapshot.time
+        self.waiting: dict[str, Job] = {}
+        self._cluster = Cluster(snapshot)
+        self._gone: set[str] = set()
+        self._restarts: dict[str, int] = {}
+        self._restoring: dict[str, float] = {}
+        """Stated seconds of jobs that were stopped in which they are restored."""
+        self._version = 0
+        self._solved: tuple[int, str] = (-1, "")
+        for job in snapshot.jobs:
+            for one in _copies(job):
+                if one.running is None:
+                    self.waiting[one.name] = one
+                else:
+                    self._cluster.start(_dated(one, self.time))
+        self._live = Live(self._cluster)
+
+    @property
+    def running(self) -> Mapping[str, Job]:
+        """Jobs that run, by name; not to be changed."""
+        return self._cluster.running
+
+    # --- what happens --------------------------------------------------------------------------------------------
+
+    def apply(self, events: Event | Iterable[Event]) -> None:
+        """Take in what has happened.
+
+        Raises
+        ------
+        SnapshotError
+            If a job that arrives is wrong, or uses a field that no rule honours.
+        UsageError
+            If an event is before the last one, or names a job or node that is not there, or a job that was there
+            already. Those before it in the list have been taken in.
+        """
+        if isinstance(events, msgspec.Struct):
+            events = (events,)
+        for index, event in enumerate(events):
+            self._apply(event, f"events[{index}]")
+            self._version += 1
+
+    def _apply(self, event: Event, path: str) -> None:
+        if not event.time >= self.time:
+            what = f"found {show(event.time)}, which is before {show(self.time)}, the time of the last event"
+            raise UsageError.one(what, "give events in the order of their times", path=f"{path}.time")
+        if isinstance(event, JobArrived):
+            self._arrive(event.job, path)
+        elif isinstance(event, JobEnded):
+            self._end(event.job, path)
+        else:
+            if event.node not in self._cluster.nodes:
+                raise UsageError.one(
+                    f"there is no node {show(event.node)}",
+                    suggestion(event.node, list(self._cluster.nodes)),
+                    path=f"{path}.node",
+                )
+            if isinstance(event, NodeFailed):
+                self._fail(event.node, event.time)
+            elif isinstance(event, NodeDrained):
+                self._shut(event.node)
+            elif self._cluster.nodes[event.node].cordoned:
+                self._cluster.cordon(event.node, False)
+                self._live.reopen(event.node)
+        self.time = event.time
+
+    def _arrive(self, job: Job, path: str) -> None:
+        copies = _copies(job)
+        for one in copies:
+            if one.name in self.waiting or one.name in self.running or one.name in self._gone:
+                what = f"{show(one.name)} has arrived before"
+                raise UsageError.one(what, "give each job a name of its own", path=f"{path}.job.name")
+        for name in job.after:
+            if name not in self.waiting and name not in self.running and name not in self._gone:
+                remedy = suggestion(name, [*self.waiting, *self.running])
+                raise UsageError.one(f"there is no job {show(name)}", remedy, path=f"{path}.job.after")
+        if job.running is not None:
+            remedy = "leave the field out"
+            raise UsageError.one("a job that arrives cannot be running", remedy, path=f"{path}.job.running")
+        try:
+            alone = verified(self._cluster.frame(msgspec.structs.replace(job, after=())))
+        except SnapshotError as error:
+            here = [replace(one, path=one.path.replace("jobs[0]", f"{path}.job", 1)) for one in error.problems]
+            raise SnapshotError(here, error.source, error.total) from None
+        self._refuse(alone)
+        refuse_unhonoured(timeless(alone), self._beyond)
+        for one in copies:
+            self.waiting[one.name] = one
+
+    def _end(self, name: str, path: str) -> None:
+        if name in self.running:
+            self._live.release(self._cluster.stop(name))
+        elif self.waiting.pop(name, None) is None:
+            remedy = suggestion(name, [*self.running, *self.waiting])
+            raise UsageError.one(f"there is no job {show(name)}", remedy, path=f"{path}.job")
+        self._restarts.pop(name, None)
+        self._restoring.pop(name, None)
+        self._gone.add(name)
+
+    def _fail(self, node: str, time: float) -> None:
+        for name in list(self._cluster.on.get(node, ())):
+            job = self.running[name]
+            assert job.running is not None
+            factor = 1.0 if job.duration is None else self._live.stretched(job)
+            self._live.release(self._cluster.stop(name))
+            self._restarts[name] = job.running.restarts + 1
+            self.waiting[name] = stopped(until(job, time, self._began), time, factor, self._restoring.get(name, 0.0))
+            self._restoring[name] = job.restart_seconds or 0.0
+        self._shut(node)
+
+    def _shut(self, node: str) -> None:
+        if not self._cluster.nodes[node].cordoned:
+            self._cluster.cordon(node, True)
+            self._live.shut(node)
+
+    def _refuse(self, snapshot: Snapshot) -> None:
+        """Raise for what would count in a schedule and has no effect here."""
+        used = {
+            "reservations": bool(snapshot.reservations),
+            "queues": any(queue.quota for queue in snapshot.queues),
+            "jobs.hard_deadline": any(job.hard_deadline and job.deadline is not None for job in snapshot.jobs),
+        }
+        for name, is_used in used.items():
+            if is_used and name not in self._without:
+                raise UsageError.one(
+                    f"a session does not honour {name}", f"leave it out of account with without=({name!r},)", path=name
+                )
+
+    # --- deciding ------------------------------------------------------------------------------------------------
+
+    def decide(self, name: str) -> Decision:
+        """Return where one job that waits can start now, by fastest fit; nothing is started yet, see `start`.
+
+        Raises
+        ------
+        UsageError
+            If no such job waits.
+        SolverError
+            If the check refuses what was found.
+        """
+        began = clock.perf_counter()
+        job = self._waits(name)
+        held_up = [other for other in job.after if other not in self._gone]
+        if held_up:
+            return Decision(name, Tasks(), f"it comes after {held_up[0]}, which has not ended", version=self._version)
+        tasks = self._live.place(job)
+        if not tasks:
+            seconds = clock.perf_counter() - began
+            return Decision(name, Tasks(), "nothing that it could use is free now", seconds, self._version)
+        plan = touched(self._cluster, [_alone(job)], {name: tasks})
+        if not plan.checked:
+            raise SolverError(f"the places found for {name} were refused by the check ({plan.notes[-1]})")
+        return Decision(name, plan.tasks, "", clock.perf_counter() - began, self._version)
+
+    def solve(self, *, time_limit: float | None = None, **options: Any) -> Plan:
+        """Return a plan for all that waits and may start now; running work stays where it is.
+
+        Parameters
+        ----------
+        time_limit : float, optional
+            Seconds; see `placement.solve`.
+        **options
+            Of `placement.solve`.
+
+        Raises
+        ------
+        SnapshotError, UsageError, SolverError
+            As `placement.solve`.
+        """
+        may_start = [job for job in self.waiting.values() if not any(other not in self._gone for other in job.after)]
+        present = timeless(self._present(may_start))
+        plan = solve_snapshot(present, time_limit=time_limit, without=self._beyond, **options)
+        self._solved = self._version, plan.snapshot
+        return plan
+
+    def start(self, plan: Plan | Decision) -> None:
+        """Start what a plan or a decision places.
+
+        Raises
+        ------
+        UsageError
+            If it is none of the present state: a job does not wait, or its places are taken.
+        """
+        places = places_of(plan.tasks)
+        jobs = [self._waits(name) for name in places]
+        if places and not self._is_of_now(plan):
+            judged = touched(self._cluster, [_alone(job) for job in jobs], places)
+            if not judged.checked:
+                what = f"the plan does not go with what runs now ({judged.notes[-1]})"
+                raise UsageError.one(what, "decide again", path="plan")
+        for job in jobs:
+            del self.waiting[job.name]
+            running = Running(tasks=places[job.name], since=self.time, restarts=self._restarts.pop(job.name, 0))
+            one = msgspec.structs.replace(job, running=running)
+            self._cluster.start(one)
+            self._live.hold(one)
+        self._version += 1
+
+    def _is_of_now(self, plan: Plan | Decision) -> bool:
+        """Return whether a plan was made, and checked, for the present state."""
+        if isinstance(plan, Decision):
+            return plan.version == self._version
+        return plan.checked and self._solved == (self._version, plan.snapshot)
+
+    def _waits(self, name: str) -> Job:
+        job = self.waiting.get(name)
+        if job is None:
+            remedy = "it runs already" if name in self.running else suggestion(name, list(self.waiting))
+            raise UsageError.one(f"no job {show(name)} waits", remedy, path="job")
+        return job
+
+    # --- the present ---------------------------------------------------------------------------------------------
+
+    def snapshot(self, *, in_time: bool = True) -> Snapshot:
+        """Return the present state: running jobs with their places, then those waiting.
+
+        Jobs that ended are gone, from `Job.after` too.
+
+        Parameters
+        ----------
+        in_time : bool
+            Whether to state what counts in a schedule alone, such as since when jobs run. `placement.solve` takes a
+            snapshot without it, `placement.schedule` and `placement.simulate` one with it.
+        """
+        found = self._present(self.waiting.values())
+        return found if in_time else timeless(found)
+
+    def _present(self, waiting: Iterable[Job]) -> Snapshot:
+        jobs = [*(until(job, self.time, self._began) for job in self.running.values()), *waiting]
+        there = {*self.running, *self.waiting}
+        return verified(self._cluster.whole(self.time, (ended(job, there) for job in jobs)))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the present state; see `placement.snapshot.read.digest`."""
+        return digest(self.snapshot())
+
+
+def _copies(job: Job) -> list[Job]:
+    if job.count == 1:
+        return [job]
+    return [msgspec.structs.replace(job, name=f"{job.name}-{copy}", count=1) for copy in range(job.count)]
+
+
+def _dated(job: Job, time: float) -> Job:
+    """Return a running job that says when it was started."""
+    assert job.running is not None
+    if job.running.since is not None:
+        return job
+    return msgspec.structs.replace(job, running=msgspec.structs.replace(job.running, since=time))
+
+
+def _alone(job: Job) -> Job:
+    """Return a job without what names other jobs and domains, which is no matter of where it fits."""
+    return msgspec.structs.replace(job, after=(), data=(), queue="") if job.after or job.data or job.queue else job
