@@ -1,0 +1,253 @@
+"""Sessions: events, decisions, failures by hand, and random ones whose every state is valid."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import placement as pl
+from placement.session import Session
+from placement.session.judged import places_of, plan_for
+from placement.snapshot.events import Event, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
+from placement.snapshot.workload import Duration, Running, RunningTask, Topology
+
+CARDS = (pl.Gpu(model="A", count=4),)
+
+
+def _node(name: str, rack: str = "r0", **fields: object) -> pl.Node:
+    return msgspec.convert(
+        {"name": name, "position": {"rack": rack}, "gpus": [{"model": "A", "count": 4}], **fields}, pl.Node
+    )
+
+
+def _job(name: str, gpus: int = 1, tasks: int = 1, rack: bool = False, **fields: object) -> pl.Job:
+    group = pl.TaskGroup(
+        name="w", count=tasks, task=pl.Task(gpus=gpus), topology=Topology(required="rack") if rack else None
+    )
+    return msgspec.structs.replace(pl.Job(name=name, groups=(group,)), **fields)
+
+
+def _session(*nodes: pl.Node, jobs: tuple[pl.Job, ...] = (), **fields: object) -> Session:
+    snapshot = pl.Snapshot(topology=("rack",), nodes=nodes, jobs=jobs)
+    return Session(msgspec.structs.replace(snapshot, **fields))
+
+
+def _start(session: Session, job: pl.Job, time: float = 0.0) -> list[str]:
+    """Let a job arrive and start; return its nodes."""
+    session.apply(JobArrived(time=time, job=job))
+    decision = session.decide(job.name)
+    assert decision.starts
+    session.start(decision)
+    return decision.tasks.node
+
+
+def test_a_job_is_placed_by_best_fit_and_its_cards_come_free_when_it_ends() -> None:
+    session = _session(_node("a"), _node("b"))
+    # 3 of 4 cards of a; then a single one fills a, and four go to b
+    assert _start(session, _job("x", 3)) == ["a"]
+    assert _start(session, _job("y", 1)) == ["a"]
+    assert _start(session, _job("z", 4)) == ["b"]
+    session.apply(JobArrived(time=1.0, job=_job("w", 2)))
+    waits = session.decide("w")
+    assert (waits.starts, waits.reason) == (False, "nothing that it could use is free now")
+    session.apply(JobEnded(time=2.0, job="x"))
+    assert session.decide("w").tasks.node == ["a"]
+    assert list(session.running) == ["y", "z"]
+    assert list(session.waiting) == ["w"]
+
+
+def test_deciding_takes_nothing_and_a_decision_of_an_earlier_state_is_judged_again() -> None:
+    session = _session(_node("a"))
+    session.apply([JobArrived(time=0.0, job=_job("x", 4)), JobArrived(time=0.0, job=_job("y", 4))])
+    first, second = session.decide("x"), session.decide("y")
+    assert first.starts
+    assert second.starts
+    session.start(first)
+    with pytest.raises(pl.UsageError, match="does not go with what runs now"):
+        session.start(second)
+    assert list(session.running) == ["x"]
+
+
+def test_a_gang_stays_within_a_rack_beside_what_runs() -> None:
+    session = _session(_node("a", "r0"), _node("b", "r0"), _node("c", "r1"), _node("d", "r1"))
+    assert _start(session, _job("x", 1)) == ["a"]
+    assert _start(session, _job("y", 4, 2, rack=True)) == ["c", "d"]
+    session.apply(JobArrived(time=1.0, job=_job("z", 4, 2, rack=True)))
+    assert not session.decide("z").starts
+    session.apply(JobEnded(time=2.0, job="x"))
+    assert session.decide("z").tasks.node == ["a", "b"]
+
+
+def test_a_failed_node_stops_its_jobs_which_keep_what_was_saved() -> None:
+    # 100 s of work, saved every 30 s. It fails after 70 s: 60 s are kept, so 40 s and 5 s of restoring are left.
+    job = _job("x", 4, duration=Duration(seconds=100.0), checkpoint_interval=30.0, restart_seconds=5.0)
+    session = _session(_node("a"), _node("b"), jobs=(job,))
+    session.start(session.decide("x"))
+    session.apply(NodeFailed(time=70.0, node="a"))
+    waits = session.waiting["x"]
+    assert waits.duration is not None
+    assert waits.duration.seconds == 45.0
+    decision = session.decide("x")
+    assert decision.tasks.node == ["b"]
+    session.start(decision)
+    running = session.running["x"].running
+    assert running is not None
+    assert (running.since, running.restarts) == (70.0, 1)
+    # it fails again after 39 s, 5 of restoring and 34 of work, of which 30 are kept: 10 are left, and 5 again
+    session.apply(NodeFailed(time=109.0, node="b"))
+    assert session.waiting["x"].duration == Duration(seconds=15.0)
+    assert not session.decide("x").starts
+    session.apply(NodeRestored(time=110.0, node="a"))
+    assert session.decide("x").tasks.node == ["a"]
+
+
+def test_without_checkpoints_all_work_is_lost_also_that_of_before() -> None:
+    running = Running(tasks=(RunningTask(group="w", index=0, node="a", gpus=(0,)),), work_done=50.0, restarts=2)
+    lost = _job("x", 1, duration=Duration(seconds=80.0), running=running)
+    saved = msgspec.structs.replace(running, tasks=(RunningTask(group="w", index=0, node="a", gpus=(1,)),))
+    kept = _job("y", 1, duration=Duration(seconds=80.0), checkpoint_interval=20.0, running=saved)
+    session = _session(_node("a"), jobs=(lost, kept), time=1000.0)
+    state = session.snapshot()
+    assert [job.running.work_done for job in state.jobs if job.running] == [50.0, 50.0]
+    session.apply(NodeFailed(time=1015.0, node="a"))
+    # 65 s are done: none is kept of x, 60 of y
+    assert session.waiting["x"].duration == Duration(seconds=80.0)
+    assert session.waiting["y"].duration == Duration(seconds=20.0)
+
+
+def test_a_drained_node_keeps_its_jobs_and_takes_no_others() -> None:
+    session = _session(_node("a"), _node("b", cordoned=True))
+    _start(session, _job("x", 1))
+    session.apply([NodeDrained(time=1.0, node="a"), JobArrived(time=1.0, job=_job("y", 1))])
+    assert list(session.running) == ["x"]
+    assert not session.decide("y").starts
+    session.apply(JobEnded(time=2.0, job="x"))
+    assert not session.decide("y").starts
+    session.apply(NodeRestored(time=3.0, node="b"))
+    assert session.decide("y").tasks.node == ["b"]
+    session.apply(NodeRestored(time=3.0, node="a"))
+    assert session.decide("y").tasks.node == ["a"]
+
+
+def test_a_job_waits_for_those_it_comes_after() -> None:
+    session = _session(_node("a"))
+    _start(session, _job("x", 1))
+    session.apply(JobArrived(time=0.0, job=_job("y", 1, after=("x",))))
+    assert session.decide("y").reason == "it comes after x, which has not ended"
+    assert len(session.solve(solver="first-fit").tasks) == 0
+    session.apply(JobEnded(time=1.0, job="x"))
+    assert session.decide("y").starts
+
+
+def test_solving_keeps_what_runs_and_its_plan_can_be_started() -> None:
+    session = _session(_node("a"), _node("b"))
+    _start(session, _job("x", 1))
+    before = session.running["x"]
+    session.apply([JobArrived(time=1.0, job=_job("y", 4)), JobArrived(time=1.0, job=_job("z", 3))])
+    plan = session.solve()
+    assert plan.status == "proven"
+    session.start(plan)
+    assert session.running["x"] is before
+    assert sorted(session.running) == ["x", "y", "z"]
+    assert pl.check(session.snapshot(in_time=False), session.solve()) == []
+
+
+def test_limits_count_what_is_elsewhere_in_the_domain() -> None:
+    limit = pl.DomainLimit(level="rack", domain="r0", gpus=4)
+    session = _session(_node("a"), _node("b"), _node("c", "r1"), limits=(limit,))
+    _start(session, _job("x", 3))
+    assert _start(session, _job("y", 2)) == ["c"]
+    session.apply(JobArrived(time=0.0, job=_job("z", 3)))
+    assert not session.decide("z").starts
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([JobEnded(time=0.0, job="xx")], 'events[0].job: there is no job "xx"'),
+        ([NodeFailed(time=0.0, node="aa")], 'events[0].node: there is no node "aa"'),
+        (
+            [NodeDrained(time=5.0, node="a"), NodeDrained(time=4.0, node="a")],
+            "events[1].time: found 4, which is",
+        ),
+        ([JobArrived(time=0.0, job=_job("x"))], 'events[0].job.name: "x" has arrived before'),
+        ([JobEnded(time=0.0, job="x"), JobArrived(time=0.0, job=_job("x"))], 'events[1].job.name: "x" has arrived'),
+        ([JobArrived(time=0.0, job=_job("y", after=("q",)))], 'events[0].job.after: there is no job "q"'),
+        ([JobArrived(time=0.0, job=_job("y", -1))], "events[0].job.groups[0].task.gpus"),
+        ([JobArrived(time=float("nan"), job=_job("y"))], "events[0].time"),
+    ],
+)
+def test_wrong_events_have_one_clear_message(events: list[Event], message: str) -> None:
+    session = _session(_node("a"), jobs=(_job("x"),))
+    with pytest.raises(pl.InputError) as raised:
+        session.apply(events)
+    assert message in str(raised.value)
+
+
+def test_what_looks_ahead_is_refused() -> None:
+    jobs = (_job("x", deadline=5.0, hard_deadline=True, duration=Duration(seconds=1.0)),)
+    with pytest.raises(pl.UsageError, match=r"a session does not honour jobs\.hard_deadline"):
+        _session(_node("a"), jobs=jobs)
+    snapshot = pl.Snapshot(nodes=(pl.Node(name="a", gpus=CARDS),), jobs=jobs)
+    assert Session(snapshot, without=("jobs.hard_deadline",)).decide("x").starts
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["arrive", "arrive", "arrive", "end", "fail", "drain", "restore"]),
+        st.integers(0, 5),
+        st.sampled_from([(1, 1), (2, 1), (4, 1), (1, 3), (2, 2), (4, 2)]),
+        st.sampled_from(["", "share", "rack", "cpu"]),
+    ),
+    max_size=14,
+)
+
+
+def _random_job(number: int, size: tuple[int, int], kind: str) -> pl.Job:
+    gpus, tasks = size
+    task = pl.Task(gpus=gpus, gpu_share=0.5 if kind == "share" else None, cpu=3 if kind == "cpu" else 1)
+    topology = Topology(required="rack") if kind == "rack" else None
+    return pl.Job(
+        name=f"j{number}",
+        groups=(pl.TaskGroup(name="w", count=tasks, min_count=1 + tasks // 2, task=task, topology=topology),),
+        duration=Duration(seconds=10.0),
+        checkpoint_interval=2.0,
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(STEPS)
+def test_every_state_is_valid_and_a_full_check_accepts_every_decision(
+    steps: list[tuple[str, int, tuple[int, int], str]],
+) -> None:
+    nodes = [_node(f"n{i}", f"r{i // 2}", cpu=6) for i in range(6)]
+    session = _session(*nodes)
+    for number, (what, which, size, kind) in enumerate(steps):
+        time, node = float(number), f"n{which}"
+        if what == "end" and session.running:
+            session.apply(JobEnded(time=time, job=sorted(session.running)[which % len(session.running)]))
+        elif what in ("fail", "drain", "restore"):
+            record = {"fail": NodeFailed, "drain": NodeDrained, "restore": NodeRestored}[what]
+            session.apply(record(time=time, node=node))
+        elif what == "arrive":
+            session.apply(JobArrived(time=time, job=_random_job(number, size, kind)))
+        for name in list(session.waiting):
+            decision = session.decide(name)
+            whole = session.snapshot(in_time=False)
+            alone = pl.solve(msgspec.structs.replace(whole, jobs=_only(whole, name)), solver="fastest-fit")
+            # on its own, the same rule places it from scratch if and only if it does on what is kept
+            assert decision.starts == (len(alone.tasks) > 0)
+            if decision.starts:
+                plan = plan_for(whole, places_of(decision.tasks))
+                assert plan.checked, plan.notes
+                assert plan.tasks == decision.tasks
+                session.start(decision)
+        assert pl.snapshot.read.verified(session.snapshot()) is not None
+        on_failed = {task.node for job in session.running.values() if job.running for task in job.running.tasks}
+        assert what != "fail" or node not in on_failed
+
+
+def _only(snapshot: pl.Snapshot, name: str) -> tuple[pl.Job, ...]:
+    return tuple(job for job in snapshot.jobs if job.running is not None or job.name == name)

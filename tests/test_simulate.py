@@ -1,0 +1,150 @@
+"""Simulations: equal to schedules where all goes as estimated, and failures by hand where it does not."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import placement as pl
+from placement.scheduling.baselines import BASELINES
+from placement.scheduling.desk import Desk
+from placement.scheduling.rolling import Rolling
+from placement.snapshot.events import JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
+from placement.snapshot.workload import Duration
+
+CARDS = (pl.Gpu(model="A", count=4),)
+
+
+def _job(name: str, gpus: int, seconds: float, at: float = 0.0, tasks: int = 1, **fields: object) -> pl.Job:
+    group = pl.TaskGroup(name="w", count=tasks, task=pl.Task(gpus=gpus))
+    job = pl.Job(name=name, groups=(group,), duration=Duration(seconds=seconds, levels={"node": 1.0}), submit_time=at)
+    return msgspec.structs.replace(job, **fields)
+
+
+def _snapshot(nodes: int, *jobs: pl.Job) -> pl.Snapshot:
+    return pl.Snapshot(nodes=tuple(pl.Node(name=f"n{i}", gpus=CARDS) for i in range(nodes)), jobs=jobs)
+
+
+def _ends(found: pl.Simulation) -> dict[str, float]:
+    return dict(zip(found.jobs.job, found.jobs.end, strict=True))
+
+
+JOBS = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 30), st.integers(0, 40)), min_size=1, max_size=8
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(JOBS, st.sampled_from(sorted(BASELINES)))
+def test_it_is_the_schedule_where_jobs_run_as_estimated(drawn: list[tuple[int, int, int, int]], policy: str) -> None:
+    jobs = [_job(f"j{i}", g, float(s), float(at), t) for i, (g, t, s, at) in enumerate(drawn)]
+    snapshot = _snapshot(3, *jobs)
+    found, expected = pl.simulate(snapshot, policy), pl.schedule(snapshot, solver=policy)
+    assert found.jobs == expected.jobs
+    assert found.figures == expected.figures
+    assert found.unfinished == [one.job for one in expected.left_out]
+    # jobs that arrive by events come as those do that the snapshot states
+    log = [JobArrived(time=job.submit_time or 0.0, job=job) for job in jobs]
+    again = pl.simulate(_snapshot(3), policy, events=sorted(log, key=lambda one: one.time))
+    assert _ends(again).keys() == _ends(found).keys()
+
+
+def test_true_run_times_are_seen_by_nobody_before_a_job_ends() -> None:
+    # one node of 4. Shortest first goes by estimates: a (20 s), then b (30 s); a takes 3 times as long, b a tenth.
+    snapshot = _snapshot(1, _job("b", 4, 30.0), _job("a", 4, 20.0))
+    found = pl.simulate(snapshot, "shortest-job-first", actual={"a": 3.0, "b": 0.1})
+    assert _ends(found) == {"b": 63.0, "a": 60.0}
+    assert found.jobs.run == [3.0, 60.0]
+    assert found.figures.utilisation == 1.0
+
+
+def test_a_failure_costs_what_was_not_saved_and_restoring() -> None:
+    # x runs on n0 from 0, y on n1 for 50 s as it turns out, z there from 50 to 60. n0 fails at 70: of 70 s of work 60
+    # are saved, so x is restored for 5 s on n1 and works 40 s there, until 115.
+    x = _job("x", 4, 100.0, checkpoint_interval=30.0, restart_seconds=5.0)
+    snapshot = _snapshot(2, x, _job("y", 4, 100.0), _job("z", 4, 10.0, 1.0))
+    log = [NodeFailed(time=70.0, node="n0"), NodeRestored(time=200.0, node="n0")]
+    found = pl.simulate(snapshot, "fifo", events=log, actual={"y": 0.5})
+    assert _ends(found) == {"x": 115.0, "y": 50.0, "z": 60.0}
+    assert found.jobs.restart == [15.0, 0.0, 0.0]
+    assert found.jobs.queued == [0.0, 0.0, 49.0]
+    assert (found.failures, found.figures.preemptions) == (1, 1)
+    # 4 cards for 70 + 45 + 50 + 10 of 115 s, of 8
+    assert found.figures.utilisation == pytest.approx(4 * 175 / (8 * 115), abs=1e-15)
+
+
+def test_a_gang_on_a_failed_node_is_stopped_as_a_whole_and_waits_for_the_node() -> None:
+    log = [NodeFailed(time=10.0, node="n1"), NodeRestored(time=25.0, node="n1")]
+    found = pl.simulate(_snapshot(2, _job("x", 4, 20.0, tasks=2)), "fifo", events=log)
+    # 10 s are lost, then 15 s of waiting, then all of it
+    assert _ends(found) == {"x": 45.0}
+    assert (found.jobs.queued, found.jobs.restart, found.jobs.run) == ([15.0], [10.0], [20.0])
+
+
+def test_nothing_is_placed_on_a_node_that_is_drained() -> None:
+    log = [NodeDrained(time=1.0, node="n0"), NodeRestored(time=30.0, node="n0")]
+    found = pl.simulate(_snapshot(1, _job("x", 2, 20.0), _job("y", 2, 5.0, 2.0)), "fifo", events=log)
+    assert _ends(found) == {"x": 20.0, "y": 35.0}
+    lost = pl.simulate(_snapshot(1, _job("x", 2, 20.0), _job("y", 2, 5.0, 2.0)), "fifo", events=log[:1])
+    assert _ends(lost) == {"x": 20.0}
+    assert lost.unfinished == ["y"]
+
+
+def test_a_job_that_is_cancelled_gives_its_cards_back() -> None:
+    snapshot = _snapshot(1, _job("x", 4, 20.0), _job("y", 4, 5.0, 1.0), _job("z", 4, 5.0, 2.0))
+    log = [JobEnded(time=8.0, job="x"), JobEnded(time=9.0, job="z", outcome="cancelled")]
+    found = pl.simulate(snapshot, "fifo", events=log)
+    assert _ends(found) == {"x": 8.0, "y": 13.0}
+    assert found.unfinished == ["z"]
+
+
+def test_samples_count_idle_cards_and_where_they_are() -> None:
+    snapshot = _snapshot(3, _job("x", 3, 10.0), _job("y", 2, 20.0), _job("z", 4, 5.0, 2.0))
+    seen = pl.simulate(snapshot, "fifo", sample=1.0).samples
+    # at 0: 3 and 2 cards of two nodes; at 2 the third is full until 7; x ends at 10; y at 20
+    assert seen.time == [0.0, 2.0, 7.0, 10.0, 20.0]
+    assert seen.used == [5.0, 9.0, 5.0, 2.0, 0.0]
+    assert seen.scattered == [3.0, 3.0, 3.0, 2.0, 0.0]
+    assert seen.largest == [4, 0, 4, 8, 12]
+    assert (seen.running, seen.waiting) == ([2, 3, 2, 1, 0], [0, 0, 0, 0, 0])
+
+
+def test_a_rolling_plan_holds_jobs_back_until_it_is_asked_again() -> None:
+    asked = []
+
+    def plan(desk: Desk, seconds: float) -> list[int]:
+        asked.append((desk.now, seconds, sorted(desk.waiting)))
+        return [1] if desk.now == 0 else sorted(desk.waiting)
+
+    # at 0 job 0 (x) is held back; at 10 s it is listed; z came in between and starts at once
+    snapshot = _snapshot(1, _job("x", 1, 5.0), _job("y", 1, 30.0), _job("z", 1, 5.0, 3.0))
+    found = pl.simulate(snapshot, Rolling(plan, period=10_000, time_limit=0.5))
+    assert asked == [(0, 0.5, [0, 1]), (10_000, 0.5, [0])]
+    assert _ends(found) == {"x": 15.0, "y": 30.0, "z": 8.0}
+
+
+@pytest.mark.parametrize("policy", ["fifo", "rolling"])
+def test_it_ends_though_a_job_can_never_start_again(policy: str) -> None:
+    log = [NodeFailed(time=5.0, node="n0")]
+    found = pl.simulate(_snapshot(1, _job("x", 1, 10.0)), policy, events=log)
+    assert (found.unfinished, len(found.jobs)) == (["x"], 0)
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"policy": "fif"}, "policy: 'fif' is unknown"),
+        ({"events": [NodeFailed(time=1.0, node="n9")]}, 'events[0].node: there is no node "n9"'),
+        ({"events": [JobEnded(time=1.0, job="q")]}, 'events[0].job: there is no job "q"'),
+        ({"events": [NodeFailed(time=-1.0, node="n0")]}, "events[0].time"),
+        ({"actual": {"q": 1.0}}, 'actual["q"]: there is no such job'),
+        ({"actual": {"x": -1.0}}, 'actual["x"]: found -1.0'),
+        ({"sample": 0.0}, "sample: is 0.0"),
+    ],
+)
+def test_wrong_arguments_have_one_clear_message(given_: dict[str, object], message: str) -> None:
+    with pytest.raises(pl.InputError) as raised:
+        pl.simulate(_snapshot(1, _job("x", 1, 1.0)), **given_)  # type: ignore[arg-type]
+    assert message in str(raised.value)
