@@ -30,6 +30,7 @@ from placement.commands import (
     repartition,
     schema,
     sharing,
+    simulate,
     solve,
 )
 from placement.errors import InputError, PlacementError
@@ -54,6 +55,8 @@ OPTIONS = {
     "node": "--node",
     "budget": "--budget",
     "tries": "--tries",
+    "sample": "--sample",
+    "policy": "--policy",
 }
 """Arguments of the Python interface by the options that set them."""
 
@@ -183,6 +186,7 @@ app.command()(repartition.repartition)
 app.command()(partition.partition)
 app.command()(consolidate.consolidate)
 app.command()(sharing.sharing)
+app.command()(simulate.simulate)
 app.command()(instances.instances)
 app.command()(schema.schema)
 app.command()(generate.generate)
