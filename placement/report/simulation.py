@@ -85,8 +85,8 @@ def _bars(times: Sequence[float], values: Sequence[float], most: float, width: i
         column = min(width - 1, int((time - times[0]) / span * width))
         columns[column] = max(columns[column] or 0.0, value)
     shown, last = "", 0.0
-    for value in columns:
-        last = last if value is None else value
+    for highest in columns:
+        last = last if highest is None else highest
         step = 0 if not most or last <= 0 else max(1, round(last / most * (len(BARS) - 1)))
         shown += BARS[min(step, len(BARS) - 1)]
     return shown
