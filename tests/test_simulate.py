@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
+from cli_cases import placement, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import placement as pl
+from placement.report.simulation import picture
 from placement.scheduling.baselines import BASELINES
 from placement.scheduling.desk import Desk
 from placement.scheduling.rolling import Rolling
-from placement.snapshot.events import JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
+from placement.simulation import Samples
+from placement.snapshot.events import EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
 from placement.snapshot.workload import Duration
 
 CARDS = (pl.Gpu(model="A", count=4),)
@@ -148,3 +153,41 @@ def test_wrong_arguments_have_one_clear_message(given_: dict[str, object], messa
     with pytest.raises(pl.InputError) as raised:
         pl.simulate(_snapshot(1, _job("x", 1, 1.0)), **given_)  # type: ignore[arg-type]
     assert message in str(raised.value)
+
+
+def test_the_command_compares_policies(tmp_path: Path) -> None:
+    snapshot, events, actual = tmp_path / "s.json", tmp_path / "e.json", tmp_path / "a.json"
+    snapshot.write_bytes(pl.dumps(_snapshot(1, _job("x", 4, 1000.0), _job("y", 4, 10.0))))
+    events.write_bytes(msgspec.json.encode(EventLog(events=(NodeDrained(time=0.0, node="n0"),))))
+    actual.write_text('{"x": 2}')
+    result = placement("simulate", str(snapshot), "--policy", "fifo,smith-area", "--actual", str(actual))
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    # x, y: 2000 and 2010; y, x: 10 and 2010
+    assert lines[2].split() == ["fifo", "2", "2,005", "2,000", "2,010", "2,010", "1,000", "0", "101.00"]
+    assert lines[3].split() == ["smith-area", "2", "1,010", "10", "2,010", "2,010", "5", "0", "1.00"]
+    assert max(map(len, lines)) <= 80
+    result = placement("simulate", str(snapshot), str(events), "--format", "json")
+    found = msgspec.json.decode(result.stdout_bytes, type=list[pl.Simulation])
+    assert [(one.policy, one.unfinished) for one in found] == [("fifo", ["x", "y"])]
+    refused(placement("simulate", snapshot, "--policy", "lifo"), "--policy", "'lifo' is unknown")
+    refused(placement("simulate", snapshot, "--sample", "-1"), "--sample: is -1.0")
+    actual.write_text('{"x": "long"}')
+    refused(placement("simulate", snapshot, "--actual", actual), "--actual", "Expected `float`")
+
+
+def test_the_picture_shows_the_most_of_each_part_of_the_time() -> None:
+    samples = Samples(
+        time=[0.0, 10.0, 30.0, 40.0],
+        used=[8.0, 4.0, 1.0, 0.0],
+        idle=[0.0, 4.0, 7.0, 8.0],
+        scattered=[0.0] * 4,
+        largest=[0] * 4,
+        running=[1] * 4,
+        waiting=[0, 2, 1, 0],
+    )
+    # four columns of 10 s beside the labels; the last sample is in the last one
+    assert picture(samples, 29) == [
+        "cards in use, of 8:      █▄▄▁",
+        "jobs that wait, up to 2:  ██▄",
+    ]

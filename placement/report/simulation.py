@@ -14,8 +14,8 @@ from placement.timetable import Spread
 
 BARS = " ▁▂▃▄▅▆▇█"
 """From nothing to the most."""
-WIDTH = 60
-"""Columns of a picture."""
+WIDTH = 80
+"""Columns of a line."""
 
 
 def simulation_report(found: Sequence[Simulation]) -> RenderableType:
@@ -72,9 +72,11 @@ def picture(samples: Samples, width: int = WIDTH) -> list[str]:
         return []
     room = max(used + idle for used, idle in zip(samples.used, samples.idle, strict=True))
     longest = max(samples.waiting)
+    labels = f"cards in use, of {room:g}: ", f"jobs that wait, up to {longest}: "
+    columns = width - max(map(len, labels))
     return [
-        f"cards in use, of {room:g}: {_bars(samples.time, samples.used, room, width)}",
-        f"jobs that wait, up to {longest}: {_bars(samples.time, samples.waiting, longest, width)}",
+        label.ljust(width - columns) + _bars(samples.time, values, most, columns)
+        for label, values, most in zip(labels, (samples.used, samples.waiting), (room, longest), strict=True)
     ]
 
 
