@@ -74,9 +74,10 @@ def picture(samples: Samples, width: int = WIDTH) -> list[str]:
     longest = max(samples.waiting)
     labels = f"cards in use, of {room:g}: ", f"jobs that wait, up to {longest}: "
     columns = width - max(map(len, labels))
+    rows: tuple[Sequence[float], Sequence[float]] = samples.used, samples.waiting
     return [
         label.ljust(width - columns) + _bars(samples.time, values, most, columns)
-        for label, values, most in zip(labels, (samples.used, samples.waiting), (room, longest), strict=True)
+        for label, values, most in zip(labels, rows, (room, longest), strict=True)
     ]
 
 
