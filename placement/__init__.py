@@ -16,6 +16,8 @@ from placement.decisions.consolidate import Consolidation as Consolidation
 from placement.decisions.consolidate import consolidate as consolidate
 from placement.decisions.partition import Partition as Partition
 from placement.decisions.partition import partition as partition
+from placement.decisions.preempt import Preemption as Preemption
+from placement.decisions.preempt import preempt as preempt
 from placement.engine import SOLVERS as SOLVERS
 from placement.engine import solve as solve
 from placement.errors import InputError as InputError

@@ -242,11 +242,11 @@ def _after(snapshot: Snapshot, moves: Sequence[Move]) -> Snapshot:
 
     touched = {place[:2] for move in moves for place in (move.source, move.target)}
     jobs = tuple(msgspec.structs.replace(job, running=running(job)) for job in snapshot.jobs)
-    nodes = tuple(entry for node in snapshot.nodes for entry in _without_layouts(node, touched))
+    nodes = tuple(entry for node in snapshot.nodes for entry in without_layouts(node, touched))
     return verified(msgspec.structs.replace(snapshot, jobs=jobs, nodes=nodes))
 
 
-def _without_layouts(node: Node, touched: Collection[Spot]) -> list[Node]:
+def without_layouts(node: Node, touched: Collection[Spot]) -> list[Node]:
     """Return a node whose cards list no instances where some of these are gone; those that are used are known."""
     if not any(gpu.mig_layout for gpu in node.gpus) or not touched:
         return [node]

@@ -115,7 +115,7 @@ class Spots:
         }
 
     def of(self, job: int, tasks: tuple[RunningTask, ...]) -> tuple[Placed, ...]:
-        """Return the tasks of a job as placed ones."""
+        """Return running tasks of a job as placed ones."""
         leaves = {leaf.path: leaf for leaf in self._instance.job_classes[self._instance.job_class[job]].leaves}
         return tuple(self._placed(leaves[task.group].leaf, leaves[task.group].shape, task) for task in tasks)
 

@@ -1,0 +1,278 @@
+"""Who may be stopped, shrunk or moved for whom, and what restarting it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, lcm
+
+from placement import units
+from placement.exact.landing import task_of
+from placement.exact.victim_counts import Role, goes_as_one
+from placement.hardware import mig
+from placement.quota import Quotas, quota_of
+from placement.snapshot import Job, Node, Snapshot, Task, TaskGroup
+
+Amounts = dict[str, Fraction]
+"""Cards by model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptable:
+    """The running jobs that may leave for one that waits.
+
+    Attributes
+    ----------
+    jobs : tuple of Job
+    roles : tuple of Role
+        What may become of each.
+    caps : tuple of int
+        How much may be taken of what, see `Role.taken`.
+    """
+
+    jobs: tuple[Job, ...]
+    roles: tuple[Role, ...]
+    caps: tuple[int, ...]
+
+
+def preemptable(
+    snapshot: Snapshot, running: Sequence[Job], job: Job, *, move: bool, restarted: Collection[str]
+) -> Preemptable:
+    """Return who may leave for a job.
+
+    A running job may be stopped or shrunk that is preemptible, has run for `Job.minimum_run_seconds`, and is of lower
+    priority; or is of another queue that uses more than its quota, as long as the queue of the job that starts stays
+    within its own. No queue is brought below its quota by that. With `move`, one of any priority may be moved.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    running : sequence of Job
+        As it is by now.
+    job : Job
+        What is to start.
+    move : bool
+    restarted : collection of str
+        Jobs that have to be restarted in any case, so that it costs nothing more.
+    """
+    quotas = _used(snapshot, running)
+    models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}
+    wants = _wanted(job, models)
+    reclaims = _within(snapshot, quotas, job, wants)
+    ranks = {priority: rank for rank, priority in enumerate(sorted({one.priority for one in running}))}
+    jobs, roles, lines = [], [], _Lines()
+    if wants is not None:
+        _must_free(quotas, job.queue, wants, lines)
+    models_of = _models(snapshot)
+    for one in running:
+        if not one.preemptible or not _long_enough(snapshot, one):
+            continue
+        lower = one.priority < job.priority
+        over = reclaims and one.queue != job.queue and _over(snapshot, quotas, one.queue)
+        if not (lower or over or move):
+            continue
+        taken = [_of_task(task_of(one, place.group), models_of(place.node, place.gpus)) for place in one.running.tasks]
+        cost = 0 if one.name in restarted else cost_of(snapshot, one)
+        jobs.append(one)
+        amounts = lines.of(quotas, one.queue, taken, over and not lower, snapshot)
+        may_move = move and (not goes_as_one(one) or len(one.running.tasks) == _tasks(one.groups))
+        roles.append((float(cost), lower or over, may_move, ranks[one.priority], amounts))
+    return Preemptable(
+        tuple(jobs),
+        tuple(Role(*fields, lines.scaled(amounts)) for *fields, amounts in roles),
+        lines.limits(),
+    )
+
+
+def cost_of(snapshot: Snapshot, job: Job) -> int:
+    """Return what restarting a running job costs: weight times milliseconds.
+
+    These are what restoring it takes, and its work since its last checkpoint, which is lost: all of its work if it
+    never wrote one. Milliseconds are rounded up.
+    """
+    seconds = units.exact(job.restart_seconds or 0) + lost(snapshot, job)
+    return job.weight * ceil(1000 * seconds)
+
+
+def lost(snapshot: Snapshot, job: Job) -> Fraction:
+    """Return the seconds of work that a running job would lose."""
+    running = job.running
+    assert running is not None
+    since = Fraction(0) if running.since is None else _rational(snapshot.time) - _rational(running.since)
+    since = max(since, Fraction(0))
+    worked = since if running.work_done is None else units.exact(running.work_done)
+    if running.last_checkpoint is not None:
+        return min(worked, max(Fraction(0), _rational(snapshot.time) - _rational(running.last_checkpoint)))
+    if job.checkpoint_interval:
+        return worked % units.exact(job.checkpoint_interval)
+    return worked
+
+
+def _rational(seconds: float) -> Fraction:
+    return -units.exact(-seconds) if seconds < 0 else units.exact(seconds)
+
+
+def _long_enough(snapshot: Snapshot, job: Job) -> bool:
+    assert job.running is not None
+    if not job.minimum_run_seconds:
+        return True
+    if job.running.since is None:
+        return False
+    return _rational(snapshot.time) - _rational(job.running.since) >= units.exact(job.minimum_run_seconds)
+
+
+# --- quotas ------------------------------------------------------------------------------------------------------
+
+
+class _Lines:
+    """What may be taken from queues at most, and what has to come back from them at least, in whole numbers."""
+
+    def __init__(self) -> None:
+        self._most: list[Fraction] = []
+        self._number: dict[tuple[str, str, int], int] = {}
+        self._parts: list[Fraction] = []
+
+    def line(self, queue: str, model: str, sign: int, most: Fraction) -> int:
+        key = queue, model, sign
+        if key not in self._number:
+            self._number[key] = len(self._most)
+            self._most.append(most)
+            self._parts.append(most)
+        return self._number[key]
+
+    def of(
+        self, quotas: Quotas, queue: str, taken: Sequence[Amounts], reclaimed: bool, snapshot: Snapshot
+    ) -> dict[int, list[Fraction]]:
+        """Return what each task of a job takes of each line that it counts in."""
+        found: dict[int, list[Fraction]] = {}
+        if not quotas.limited(queue):
+            return found
+        rows = [dict(quotas.rows(queue, one)) for one in taken]
+        for model in {model for one in rows for model in one}:
+            amounts = [Fraction(one.get(model, 0)) for one in rows]
+            self._parts += amounts
+            if reclaimed:
+                beyond = Fraction(quotas.usage(queue, model) - _quota(snapshot, queue, model))
+                found[self.line(queue, model, 1, max(Fraction(0), beyond))] = amounts
+            for above in quotas.chain(queue):
+                number = self._number.get((above, model, -1))
+                if number is not None:
+                    found[number] = [-amount for amount in amounts]
+        return found
+
+    def _scale(self) -> int:
+        return lcm(*(part.denominator for part in self._parts)) if self._parts else 1
+
+    def scaled(self, amounts: Mapping[int, Sequence[Fraction]]) -> dict[int, list[int]]:
+        scale = self._scale()
+        return {number: [int(scale * amount) for amount in mine] for number, mine in amounts.items()}
+
+    def limits(self) -> tuple[int, ...]:
+        scale = self._scale()
+        return tuple(int(scale * most) for most in self._most)
+
+
+def _must_free(quotas: Quotas, queue: str, wants: Amounts, lines: _Lines) -> None:
+    """State what has to come back so that no limit of the queue is exceeded, where queues lend all that they have."""
+    if not quotas.limited(queue):
+        return
+    for model, amount in quotas.rows(queue, wants):
+        for above in quotas.chain(queue):
+            row = quotas.row(above, model)
+            if row.guaranteed:
+                break
+            if row.limit is not None:
+                lines.line(above, model, -1, Fraction(row.limit - quotas.usage(above, model)) - amount)
+
+
+def quota_refusal(snapshot: Snapshot, running: Sequence[Job], job: Job) -> str | None:
+    """Return which quota keeps a job from starting beside those that run, or None."""
+    wants = _wanted(job, {gpu.model for node in snapshot.nodes for gpu in node.gpus})
+    short = None if wants is None else _used(snapshot, running).short_by(job.queue, wants)
+    return None if short is None else str(short)
+
+
+def _used(snapshot: Snapshot, running: Sequence[Job]) -> Quotas:
+    quotas = Quotas(snapshot.queues)
+    models_of = _models(snapshot)
+    for job in running:
+        assert job.running is not None
+        if quotas.limited(job.queue):
+            for place in job.running.tasks:
+                quotas.change(job.queue, _of_task(task_of(job, place.group), models_of(place.node, place.gpus)))
+    return quotas
+
+
+def _quota(snapshot: Snapshot, queue: str, model: str) -> Fraction:
+    return Fraction(quota_of(next(one for one in snapshot.queues if one.name == queue), model))
+
+
+def _over(snapshot: Snapshot, quotas: Quotas, queue: str) -> bool:
+    if not quotas.limited(queue):
+        return False
+    models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}
+    rows = dict(quotas.rows(queue, dict.fromkeys(models, Fraction(0))))
+    return any(quotas.usage(queue, model) > _quota(snapshot, queue, model) for model in rows)
+
+
+def _within(snapshot: Snapshot, quotas: Quotas, job: Job, wants: Amounts | None) -> bool:
+    """Return whether a job's queue stays within its own quota with it."""
+    if wants is None or not wants or not quotas.limited(job.queue):
+        return False
+    rows = quotas.rows(job.queue, wants)
+    return all(
+        quotas.usage(job.queue, model) + amount <= _quota(snapshot, job.queue, model) for model, amount in rows
+    )
+
+
+def _models(snapshot: Snapshot) -> Callable[[str, Sequence[int]], list[str]]:
+    """Return what says of which models cards of a node are."""
+    cards: dict[str, list[str]] = {}
+    for node in snapshot.nodes:
+        models = [gpu.model for gpu in node.gpus for _ in range(gpu.count)]
+        for name in _names(node):
+            cards[name] = models
+
+    return lambda node, gpus: [cards[node][gpu] for gpu in gpus]
+
+
+def _names(node: Node) -> list[str]:
+    return [node.name] if node.count == 1 else [f"{node.name}-{copy}" for copy in range(node.count)]
+
+
+def _of_task(task: Task, models: Sequence[str]) -> Amounts:
+    """Return what a task takes of cards, given the model of each of them."""
+    share = Fraction(1) if task.gpu_share is None else units.exact(task.gpu_share)
+    if task.mig_profile:
+        share = mig.fraction(task.mig_profile) or Fraction(0)
+    return {model: share * count for model, count in Counter(models).items()}
+
+
+def _wanted(job: Job, models: Collection[str]) -> Amounts | None:
+    """Return the cards that a job needs at least, or None where it is not settled of which model they will be."""
+    found: Amounts = {}
+    for task, count in _least(job.groups, 1):
+        if not task.gpus:
+            continue
+        possible = [model for model in models if not task.gpu_models or model in task.gpu_models]
+        if len(possible) != 1:
+            return None
+        for model, amount in _of_task(task, [possible[0]] * task.gpus).items():
+            found[model] = found.get(model, Fraction(0)) + count * amount
+    return found
+
+
+def _least(groups: Sequence[TaskGroup], copies: int) -> Iterator[tuple[Task, int]]:
+    for group in groups:
+        count = copies * (group.count if group.min_count is None else group.min_count)
+        if group.task is not None:
+            yield group.task, count
+        else:
+            yield from _least(group.groups, count)
+
+
+def _tasks(groups: Sequence[TaskGroup]) -> int:
+    """Return how many tasks a job wants."""
+    return sum(group.count * (1 if group.task is not None else _tasks(group.groups)) for group in groups)
