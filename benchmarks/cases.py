@@ -4,7 +4,8 @@ A folder holds cases as JSON, one a line, in files ``*.jsonl``, under a folder n
 a snapshot, solved, and judged anew from the snapshot. What is compared are properties, not names, for several answers
 are often equally right: how many tasks start, and how many domains they use where the case states a rule for it. Where
 the source says which cards each task gets, it is the rule named after it that answers, and node and cards are compared.
-Every case has a line, those that a snapshot cannot state too.
+Where running work makes room, it is `placement.preempt` that answers, and how much leaves is compared too
+(`benchmarks/victims.py`). Every case has a line, those that a snapshot cannot state too.
 
     python benchmarks/cases.py FOLDER
     python benchmarks/cases.py FOLDER --kind kueue_tas --output cases.json
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import table
+import victims
 from translate import go_gpuallocator, hived, k8s_topology_manager, kai, kueue, nrt, volcano
 from translate.common import HELD, Answer, Case, InexpressibleError, Translated, UntranslatedError
 
@@ -37,6 +39,8 @@ TRANSLATIONS: dict[str, Callable[[Case], Translated]] = {
     "kai": kai.translate,
 }
 """Kinds of cases that are translated."""
+VICTIMS = ("kai", "volcano")
+"""Kinds of which some cases are about running work that makes room."""
 ANSWERS = {"go_gpuallocator": go_gpuallocator, "hived": hived}
 """Kinds of cases that say node and cards of each task."""
 WITHOUT = {
@@ -61,6 +65,7 @@ WRONG = (
     "refused by the reader",
     "rule differs",
     "ours starts others",
+    *victims.WRONG,
 )
 """Outcomes that nothing excuses."""
 COLUMNS = (
@@ -127,6 +132,8 @@ def row_of(kind: str, case: Case) -> table.Row:
     if kind in WITHOUT:
         return {**row, "outcome": UNTRANSLATED, "why": WITHOUT[kind]}
     try:
+        if kind in VICTIMS and case["action"] in victims.ACTIONS:
+            return {**row, **victims.row_of(kind, case)}
         if kind in ANSWERS:
             return {**row, **answered(ANSWERS[kind].translate(case))}
         translated = TRANSLATIONS[kind](case)

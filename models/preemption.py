@@ -16,14 +16,17 @@ one that is touched at all, :math:`x_{lg}` tasks of leaf *l* of the job that sta
     \sum_{l,g} r_{lg} x_{lg} + \sum_{k,g} r_{kg} z_{kg} &\le R + \sum_t r_t y_t + \sum_c w_c && \forall R, \\
     w_c &\le y_t && \forall t \text{ on } c, \\
     x_{lg} &\le U_{lg} \delta_D, \quad \sum_D \delta_D = 1 && \forall g \in D,\ l, \\
-    \sum_t b_t (y_t - a_t) &\le B && \forall B, \qquad \sum_j s_j \le S .
+    \sum_t b_t (y_t - a_t) &\le B + \sum_{j \in B} (b_j - 1)\, e_{Bj}, \quad \sum_j e_{Bj} \le 1, \quad e_{Bj} \le s_j
+        && \forall B, \\
+    \sum_j s_j &\le S .
 
 *c* are the copies of the victim's groups and :math:`q_c` their minima: a gang of which enough stays where it is goes on
 without a loss, and one of which enough is somewhere afterwards is not stopped. Victims whose tasks go together have
 :math:`y_t = h_j = d_j`. A job that may not be stopped has no :math:`s_j` and moves every task that leaves. *R* is what a
-place or the cap of a domain has left, *D* are domains of a level that the job requires, *B* is what a queue has beyond
-its quota. Goals, each kept while the next is made least: the cost :math:`\sum_j c_j d_j`, the stopped jobs
-:math:`\sum_j s_j`, the touched ones, the tasks that leave, and the priorities of those touched.
+place or the cap of a domain has left, *D* are domains of a level that the job requires. *B* is what a queue has beyond
+its quota; the last job *e* to be stopped, whose tasks take :math:`b_j` together, may still bring it below, if the queue
+was beyond its quota before. Goals, each kept while the next is made least: the cost :math:`\sum_j c_j d_j`, the stopped
+jobs :math:`\sum_j s_j`, the touched ones, the tasks that leave, and the priorities of those touched.
 
 It is a relaxation: what nodes cannot be told apart by counts is left to whoever tries to place the tasks, and excludes
 what has failed. Where tasks outside :math:`Y` stay and those of *A* move there is no room:
@@ -100,6 +103,24 @@ class Supply:
 
 
 @dataclass(frozen=True, slots=True)
+class Cap:
+    """How much of something may be taken from running work.
+
+    Attributes
+    ----------
+    most : int
+    taken : mapping of int to int
+        By task.
+    beyond : bool
+        Whether one job may be stopped that takes more than what is left of it, if anything is.
+    """
+
+    most: int
+    taken: Mapping[int, int]
+    beyond: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What is asked.
 
@@ -117,8 +138,7 @@ class Question:
     supplies : sequence of Supply
     domains : sequence of (sequence of int, mapping of int to int)
         Leaves of which one domain must hold all tasks, and the domain of each place.
-    caps : sequence of (mapping of int to int, int)
-        What each task takes of something if it is stopped, and how much at most.
+    caps : sequence of Cap
     most_stopped : int, optional
     """
 
@@ -129,7 +149,7 @@ class Question:
     open_to: Mapping[int, Sequence[int]]
     supplies: Sequence[Supply]
     domains: Sequence[tuple[Sequence[int], Mapping[int, int]]] = ()
-    caps: Sequence[tuple[Mapping[int, int], int]] = ()
+    caps: Sequence[Cap] = ()
     most_stopped: int | None = None
 
 
@@ -139,8 +159,8 @@ def build(question: Question) -> Any:
     Returns
     -------
     pyomo.environ.ConcreteModel
-        Variables in the order y, a, s, d, h, x, z, w, and those of domains; the first two by task, the next three by
-        victim.
+        Variables in the order y, a, s, d, h, x, z, w, and those of domains and caps; the first two by task, the next
+        three by victim.
     """
     with collector_paused():
         m = pyo.ConcreteModel()
@@ -161,12 +181,8 @@ def build(question: Question) -> Any:
             rows.append(_supply(supply, x, z, y, cards))
         for number, (leaves, domain_of) in enumerate(question.domains):
             rows += _one_domain(m, f"domain{number}", leaves, domain_of, question.most, x)
-        for taken, most in question.caps:
-            row = Row(float(most))
-            for task, amount in taken.items():
-                row.add(float(amount), y[task])
-                row.add(-float(amount), a[task])
-            rows.append(row)
+        for number, cap in enumerate(question.caps):
+            rows += _cap(m, f"last{number}", cap, victims, y, a, s)
         if question.most_stopped is not None:
             rows.append(_row(float(question.most_stopped), [(1.0, one) for one in s]))
         add_rows(m, "rows", rows)
@@ -249,9 +265,7 @@ def _cards(m: Any, question: Question, y: Sequence[Any], rows: list[Row]) -> lis
     return found
 
 
-def _supply(
-    supply: Supply, x: Mapping[Key, Any], z: Mapping[Key, Any], y: Sequence[Any], cards: Sequence[Any]
-) -> Row:
+def _supply(supply: Supply, x: Mapping[Key, Any], z: Mapping[Key, Any], y: Sequence[Any], cards: Sequence[Any]) -> Row:
     row = Row(float(supply.left))
     for taken, variables in ((supply.leaves, x), (supply.shapes, z)):
         for key, amount in taken.items():
@@ -285,4 +299,24 @@ def _one_domain(
             if domain >= 0:
                 terms.append((-float(most[leaf, place]), chosen[domain]))
             rows.append(_row(0.0, terms))
+    return rows
+
+
+def _cap(
+    m: Any, name: str, cap: Cap, victims: Sequence[Victim], y: Sequence[Any], a: Sequence[Any], s: Sequence[Any]
+) -> list[Row]:
+    """State that no more is taken than there is beyond what has to stay."""
+    row = Row(float(cap.most))
+    for task, amount in cap.taken.items():
+        row.add(float(amount), y[task])
+        row.add(-float(amount), a[task])
+    rows = [row]
+    if cap.beyond:
+        whole = {j: sum(cap.taken.get(t, 0) for t in victim.tasks) for j, victim in enumerate(victims)}
+        whole = {j: amount for j, amount in whole.items() if amount}
+        last = dict(zip(whole, whole_numbers(m, name, [1] * len(whole)), strict=True))
+        for j, one in last.items():
+            row.add(1.0 - whole[j], one)
+            rows.append(_row(0.0, [(1.0, one), (-1.0, s[j])]))
+        rows.append(_row(1.0, [(1.0, one) for one in last.values()]))
     return rows

@@ -12,7 +12,7 @@ case. Quotas decide nothing here: a case in which one could is none that a snaps
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -40,14 +40,14 @@ def translate(case: Case) -> Translated:
         If it is about something that this translation leaves out.
     """
     _judge(case)
-    where = _Cards(case)
-    levels = _levels(case)
+    where = Cards(case)
+    levels = levels_of(case)
     snapshot = Snapshot(
         description=case.get("note", ""),
         source=source_of(case),
         licence=case["source"]["licence"],
         topology=levels,
-        nodes=tuple(_node(node, levels) for node in case["nodes"]),
+        nodes=tuple(node_of(node, levels) for node in case["nodes"]),
         jobs=tuple(_job(case, job, where) for job in case["jobs"]),
     )
     wanted = 0
@@ -60,7 +60,7 @@ def translate(case: Case) -> Translated:
                 wanted += tasks
                 if _starts(case, job, number):
                     started[job["name"]] += tasks
-                    nodes |= {_expected(case, job, number).get("node", "")} - {""}
+                    nodes |= {expected(case, job, number).get("node", "")} - {""}
     used = {"node": len(nodes)} if nodes else {}
     return Translated(snapshot, wanted, started.total(), jobs=dict(started), domains=used)
 
@@ -79,7 +79,7 @@ def _judge(case: Case) -> None:
         why = f"work that is {' or '.join(leaving)}: it holds its card now and will not later"
         raise InexpressibleError("jobs.running", why)
     for job in case["jobs"]:
-        _judge_job(job)
+        judge_job(job)
     for node in case["nodes"]:
         if "gpu_product" in node:
             raise UntranslatedError("nodes.gpus.model", "labels of card models")
@@ -97,7 +97,8 @@ def _judge(case: Case) -> None:
         raise InexpressibleError("queues", "not all have room, and which queue is served first decides")
 
 
-def _judge_job(job: Case) -> None:
+def judge_job(job: Case) -> None:
+    """Refuse a job that is not translated."""
     if len({pod["state"] for pod in job["pods"]}) > 1:
         raise UntranslatedError("jobs.running", "a job of which a part runs")
     if any(field.startswith(("pod_affinity", "pod_anti", "only_nodes")) for pod in job["pods"] for field in pod):
@@ -113,19 +114,40 @@ def _judge_job(job: Case) -> None:
 
 def _judge_queue(case: Case, queue: Case) -> None:
     """Refuse a case in which a queue's quota or limit could keep a job waiting that has room on the cards."""
-    below = {queue["name"], *(one["name"] for one in case["queues"] if one.get("parent") == queue["name"])}
-    jobs = [job for job in case["jobs"] if job["queue"] in below]
-    cards = sum(node["gpus"] + sum(_profiles(node).values()) for node in case["nodes"])
+    judge_always(case, queue)
+    jobs = _below(case, queue)
     everything = sum((_most(case, job) for job in jobs), Fraction(0))
-    always = sum((_most(case, job) for job in jobs if job["priority"] >= ALWAYS), Fraction(0))
-    for what, most, asked in (
-        ("limit", queue.get("limit_gpus"), everything),
-        ("quota", queue["guaranteed_gpus"], always),
-    ):
-        # where it is as much as all cards, it is they that bind; below 0 there is none
-        if most is not None and most >= 0 and asked > Fraction(str(most)) < cards:
-            why = f"{queue['name']} has a {what} of {most} cards, and {float(asked):g} are asked for"
-            raise InexpressibleError("queues", why)
+    _judge_most(case, queue, "limit", queue.get("limit_gpus"), everything)
+
+
+def judge_always(case: Case, queue: Case) -> None:
+    """Refuse a case in which a queue's quota could keep a job waiting that would never be stopped again."""
+    always = sum((_most(case, job) for job in _below(case, queue) if job["priority"] >= ALWAYS), Fraction(0))
+    _judge_most(case, queue, "quota", queue.get("guaranteed_gpus"), always)
+
+
+def beyond_quota(case: Case, names: Collection[str], started: Collection[str]) -> bool:
+    """Return whether some of the queues named, or those above, have more than their quotas once jobs have started."""
+    above = {queue["parent"] for queue in case["queues"] if queue["name"] in names and "parent" in queue}
+    for queue in (*case["queues"], *case.get("parent_queues", ())):
+        jobs = [job for job in _below(case, queue) if job["name"] in started or job["pods"][0]["state"] == "Running"]
+        used = sum((_most(case, job) for job in jobs), Fraction(0))
+        if queue["name"] in {*names, *above} and 0 <= queue.get("guaranteed_gpus", 0) < used:
+            return bool(started)
+    return False
+
+
+def _below(case: Case, queue: Case) -> list[Case]:
+    names = {queue["name"], *(one["name"] for one in case["queues"] if one.get("parent") == queue["name"])}
+    return [job for job in case["jobs"] if job["queue"] in names]
+
+
+def _judge_most(case: Case, queue: Case, what: str, most: float | None, asked: Fraction) -> None:
+    cards = sum(node["gpus"] + sum(_profiles(node).values()) for node in case["nodes"])
+    # where it is as much as all cards, it is they that bind; below 0 there is none
+    if most is not None and most >= 0 and asked > Fraction(str(most)) < cards:
+        why = f"{queue['name']} has a {what} of {most} cards, and {float(asked):g} are asked for"
+        raise InexpressibleError("queues", why)
 
 
 def _most(case: Case, job: Case) -> Fraction:
@@ -135,31 +157,34 @@ def _most(case: Case, job: Case) -> Fraction:
     return sum((each + pod.get("gpus", 0) + sum(_instances(pod).values()) for pod in job["pods"]), Fraction(0))
 
 
-def _expected(case: Case, job: Case, number: int) -> Case:
+def expected(case: Case, job: Case, number: int) -> Case:
     """Return what becomes of a pod."""
-    expected = case["expected"]
-    of_pod = expected.get("pods", {}).get(f"{job['name']}-{number}")
-    found: Case | None = of_pod or expected.get("jobs", {}).get(job["name"])
+    said = case["expected"]
+    of_pod = said.get("pods", {}).get(f"{job['name']}-{number}")
+    # a job of one pod is at times named as if it were the pod
+    found: Case | None = of_pod or said.get("jobs", {}).get(job["name"]) or said.get("pods", {}).get(job["name"])
     if found is None:
         raise UntranslatedError("expected", f"nothing is said of {job['name']}")
     return found
 
 
 def _starts(case: Case, job: Case, number: int) -> bool:
-    return _expected(case, job, number)["state"] in STARTED
+    return expected(case, job, number)["state"] in STARTED
 
 
 # --- nodes and cards ---------------------------------------------------------------------------------------------
 
 
-def _levels(case: Case) -> tuple[str, ...]:
+def levels_of(case: Case) -> tuple[str, ...]:
+    """Return the levels of the one tree of nodes."""
     found = [level for topology in case.get("topologies", ()) for level in topology["levels"]]
     if len(case.get("topologies", ())) > 1:
         raise UntranslatedError("topology", "several trees of nodes")
     return tuple(found)
 
 
-def _node(node: Case, levels: Sequence[str]) -> Node:
+def node_of(node: Case, levels: Sequence[str]) -> Node:
+    """Return a node with its cards, or those that its MIG instances stand for."""
     labels = {HOST: node["name"], **node.get("labels", {})}
     there = [level for level in levels if level in labels]
     memory = node.get("gpu_memory_mib", CARD_MIB)
@@ -194,7 +219,7 @@ def _sliced(node: Case) -> Iterator[Gpu]:
         yield Gpu(model=there.model, count=count, mig_enabled=True, mig_static=True, mig_layout=(only,))
 
 
-class _Cards:
+class Cards:
     """Which cards running tasks hold: those that the case names, and the first others where it names none."""
 
     def __init__(self, case: Case) -> None:
@@ -213,6 +238,8 @@ class _Cards:
         named = tuple(int(name) for name in pod.get("gpu_devices", ()))
         if len(named) == task.gpus:
             return named, ()
+        if task.gpu_share is not None and self._nodes[pod["node"]]["gpus"] == 1:
+            return (0,), ()
         if task.gpu_share is not None:
             raise InexpressibleError("jobs.running.tasks.gpus", "the case does not say which card a share is of")
         free = [card for card in range(self._nodes[pod["node"]]["gpus"]) if card not in self._named[pod["node"]]]
@@ -233,16 +260,9 @@ class _Cards:
 # --- jobs --------------------------------------------------------------------------------------------------------
 
 
-def _job(case: Case, job: Case, where: _Cards) -> Job:
+def _job(case: Case, job: Case, where: Cards) -> Job:
     if job["pods"][0]["state"] != "Running":
-        groups = tuple(_groups(case, job))
-        topology = job["gang"].get("topology")
-        if topology is not None:
-            rules = topology_of(
-                required=topology.get("required_level", ""), preferred=topology.get("preferred_level", "")
-            )
-            groups = (TaskGroup(name="gang", groups=groups, topology=rules),)
-        return Job(name=job["name"], priority=job["priority"], groups=groups)
+        return Job(name=job["name"], priority=job["priority"], groups=gang_of(case, job))
     placed: list[RunningTask] = []
     groups = tuple(TaskGroup(name=f"pod-{number}", groups=tuple(_pod(case, job, pod))) for number, pod in _each(job))
     for number, pod in _each(job):
@@ -259,7 +279,17 @@ def _each(job: Case) -> Iterator[tuple[int, Case]]:
     yield from enumerate(job["pods"])
 
 
-def _groups(case: Case, job: Case) -> Iterator[TaskGroup]:
+def gang_of(case: Case, job: Case) -> tuple[TaskGroup, ...]:
+    """Return the groups of a pending job, lying as it asks for."""
+    groups = tuple(groups_of(case, job))
+    topology = job["gang"].get("topology")
+    if topology is None:
+        return groups
+    rules = topology_of(required=topology.get("required_level", ""), preferred=topology.get("preferred_level", ""))
+    return (TaskGroup(name="gang", groups=groups, topology=rules),)
+
+
+def groups_of(case: Case, job: Case) -> Iterator[TaskGroup]:
     """Yield the groups of a pending job: its sets of pods, or each pod where all of them are needed."""
     podsets = job["gang"].get("podsets")
     if not podsets:

@@ -150,13 +150,15 @@ def _kinds(name: str, pods: Sequence[Case], task_min: dict[str, int], least: int
     parts: list[TaskGroup] = []
     for pod in pods:
         if pod["phase"] == "Running":
-            parts.append(held(f"{name}-{len(parts)}", 1, _task(pod), pod["node"]))
+            parts.append(held(f"{name}-{len(parts)}", 1, task_of(pod), pod["node"]))
         else:
             kinds[_spec(pod) if _spec(pod) in task_min else "", _kind(pod)].append(pod)
     for number, ((spec, _), members) in enumerate(kinds.items()):
         rest = least - len(parts) if len(kinds) == 1 else len(members) if least >= len(pods) else 1
         minimum = min(len(members), max(1, task_min.get(spec, rest)))
-        parts.append(TaskGroup(name=f"{name}-{number}", count=len(members), min_count=minimum, task=_task(members[0])))
+        parts.append(
+            TaskGroup(name=f"{name}-{number}", count=len(members), min_count=minimum, task=task_of(members[0]))
+        )
     return tuple(parts)
 
 
@@ -168,7 +170,8 @@ def _kind(pod: Case) -> Kind:
     return tuple(sorted(pod["requests"].items())), tuple(sorted(pod.get("node_selector", {}).items()))
 
 
-def _task(pod: Case) -> Task:
+def task_of(pod: Case) -> Task:
+    """Return what a pod asks for."""
     return Task(**amounts(pod["requests"]), node_selector=pod.get("node_selector", {}))
 
 

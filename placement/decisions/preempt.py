@@ -92,7 +92,7 @@ def _refuse(snapshot: Snapshot, without: Sequence[str]) -> None:
         raise UnhonouredError([Problem("reservations", what, "leave them out with `without`, or use `schedule`")])
 
 
-def _asked(snapshot: Snapshot, job: str | None) -> list[tuple[float, bool, float, int, int, str]]:
+def _asked(snapshot: Snapshot, job: str | None) -> list[tuple[int, bool, float, int, int, str]]:
     """Return the jobs to serve in the order in which they arrive, each with what it is ordered by."""
     waiting = [
         (-one.priority, one.submit_time is not None, one.submit_time or 0.0, entry, copy, name)

@@ -17,7 +17,7 @@ from placement.decisions.preempted import Preemption, Waiting, after, evictions,
 from placement.decisions.victims import Preemptable, cost_of, lost, preemptable, quota_refusal
 from placement.empty import EmptyCluster
 from placement.errors import SolverError, UnhonouredError
-from placement.exact.landing import Ground, Landing, task_of
+from placement.exact.landing import Ground, Landing
 from placement.exact.preemption import Choice, Found, Search
 from placement.exact.victim_counts import goes_as_one, question
 from placement.heuristics.filling import Filling
@@ -176,9 +176,7 @@ class Serving:
         tasks = tuple(_renumbered(self._jobs[name], ground.job, task) for task in ground.started(landing))
         self.started[name] = tasks
         # who has just been started is not stopped for the next one
-        self.now[name] = msgspec.structs.replace(
-            self._jobs[name], running=Running(tasks=tasks), preemptible=False
-        )
+        self.now[name] = msgspec.structs.replace(self._jobs[name], running=Running(tasks=tasks), preemptible=False)
 
     def answer(self, time_limit: float | None) -> Preemption:
         """Return what was decided."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, lcm
 
@@ -28,13 +28,13 @@ class Preemptable:
     jobs : tuple of Job
     roles : tuple of Role
         What may become of each.
-    caps : tuple of int
-        How much may be taken of what, see `Role.taken`.
+    caps : tuple of (int, bool)
+        How much may be taken of what, see `Role.taken`, and whether the last job may take more.
     """
 
     jobs: tuple[Job, ...]
     roles: tuple[Role, ...]
-    caps: tuple[int, ...]
+    caps: tuple[tuple[int, bool], ...]
 
 
 def preemptable(
@@ -44,7 +44,8 @@ def preemptable(
 
     A running job may be stopped or shrunk that is preemptible, has run for `Job.minimum_run_seconds`, and is of lower
     priority; or is of another queue that uses more than its quota, as long as the queue of the job that starts stays
-    within its own. No queue is brought below its quota by that. With `move`, one of any priority may be moved.
+    within its own: one after the other, as long as that queue is still beyond its quota. With `move`, one of any
+    priority may be moved.
 
     Parameters
     ----------
@@ -63,11 +64,12 @@ def preemptable(
     reclaims = _within(snapshot, quotas, job, wants)
     ranks = {priority: rank for rank, priority in enumerate(sorted({one.priority for one in running}))}
     jobs, roles, lines = [], [], _Lines()
+    counted: list[dict[int, list[Fraction]]] = []
     if wants is not None:
         _must_free(quotas, job.queue, wants, lines)
     models_of = _models(snapshot)
     for one in running:
-        if not one.preemptible or not _long_enough(snapshot, one):
+        if one.running is None or not one.preemptible or not _long_enough(snapshot, one):
             continue
         lower = one.priority < job.priority
         over = reclaims and one.queue != job.queue and _over(snapshot, quotas, one.queue)
@@ -76,12 +78,12 @@ def preemptable(
         taken = [_of_task(task_of(one, place.group), models_of(place.node, place.gpus)) for place in one.running.tasks]
         cost = 0 if one.name in restarted else cost_of(snapshot, one)
         jobs.append(one)
-        amounts = lines.of(quotas, one.queue, taken, over and not lower, snapshot)
+        counted.append(lines.of(quotas, one.queue, taken, over and not lower, snapshot))
         may_move = move and (not goes_as_one(one) or len(one.running.tasks) == _tasks(one.groups))
-        roles.append((float(cost), lower or over, may_move, ranks[one.priority], amounts))
+        roles.append(Role(float(cost), lower or over, may_move, ranks[one.priority]))
     return Preemptable(
         tuple(jobs),
-        tuple(Role(*fields, lines.scaled(amounts)) for *fields, amounts in roles),
+        tuple(replace(role, taken=lines.scaled(amounts)) for role, amounts in zip(roles, counted, strict=True)),
         lines.limits(),
     )
 
@@ -169,9 +171,10 @@ class _Lines:
         scale = self._scale()
         return {number: [int(scale * amount) for amount in mine] for number, mine in amounts.items()}
 
-    def limits(self) -> tuple[int, ...]:
+    def limits(self) -> tuple[tuple[int, bool], ...]:
         scale = self._scale()
-        return tuple(int(scale * most) for most in self._most)
+        beyond = [sign > 0 for _, _, sign in self._number]
+        return tuple((int(scale * most), last) for most, last in zip(self._most, beyond, strict=True))
 
 
 def _must_free(quotas: Quotas, queue: str, wants: Amounts, lines: _Lines) -> None:
@@ -222,9 +225,7 @@ def _within(snapshot: Snapshot, quotas: Quotas, job: Job, wants: Amounts | None)
     if wants is None or not wants or not quotas.limited(job.queue):
         return False
     rows = quotas.rows(job.queue, wants)
-    return all(
-        quotas.usage(job.queue, model) + amount <= _quota(snapshot, job.queue, model) for model, amount in rows
-    )
+    return all(quotas.usage(job.queue, model) + amount <= _quota(snapshot, job.queue, model) for model, amount in rows)
 
 
 def _models(snapshot: Snapshot) -> Callable[[str, Sequence[int]], list[str]]:

@@ -161,7 +161,7 @@ def program(model: Any) -> Program:
     """
     from pyomo.core import Constraint, Objective, minimize
 
-    variables = _variables(model)
+    variables = variables_of(model)
     position = {id(variable): column for column, variable in enumerate(variables)}
     lower, upper, integer = _bounds(variables)
     starts = [0]
@@ -206,7 +206,7 @@ def program(model: Any) -> Program:
 
 def load_solution(model: Any, x: Floats) -> None:
     """Set the variables of a model to a point in the column order of `program`; whole ones to whole numbers."""
-    variables = _variables(model)
+    variables = variables_of(model)
     if len(variables) != len(x):
         raise ValueError(f"the point has {len(x)} values and the model {len(variables)} variables")
     for variable, number in zip(variables, x.tolist(), strict=True):
@@ -215,10 +215,11 @@ def load_solution(model: Any, x: Floats) -> None:
 
 def current_point(model: Any) -> Floats:
     """Return the values of a model's variables in the column order of `program`; 0 where there is none."""
-    return np.array([variable.value or 0 for variable in _variables(model)], dtype=np.float64)
+    return np.array([variable.value or 0 for variable in variables_of(model)], dtype=np.float64)
 
 
-def _variables(model: Any) -> list[Any]:
+def variables_of(model: Any) -> list[Any]:
+    """Return the active variables of a Pyomo model, in the order of their declaration."""
     from pyomo.core import Var
 
     return [

@@ -136,7 +136,7 @@ class Ground:
                 jobs.append(msgspec.structs.replace(victim, running=running))
             if moved.get(number):
                 jobs.append(self._mover(number, moved[number]))
-        jobs.append(msgspec.structs.replace(self.job, priority=0, value=1))
+        jobs.append(msgspec.structs.replace(self.job, priority=0, weight=1, value=1))
         return msgspec.structs.replace(self.snapshot, jobs=tuple(jobs))
 
     def _mover(self, number: int, places: Sequence[int]) -> Job:
@@ -151,7 +151,7 @@ class Ground:
             )
         # another name, for some of its tasks may still run
         moving = msgspec.structs.replace(
-            victim, name=self._name(number), groups=groups, running=None, priority=1, value=1
+            victim, name=self._name(number), groups=groups, running=None, priority=1, weight=1, value=1
         )
         return rigid(moving)
 

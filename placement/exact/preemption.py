@@ -8,14 +8,14 @@ do not help. Every goal is least when the model's own answer to it has room.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from placement.exact import highs
-from placement.exact.arrays import Program, program
+from placement.exact.arrays import Floats, Program, program, variables_of
 from placement.exact.landing import Ground, Landing
+from placement.instance import Ints
 from placement.models.preemption import GOALS, Question, build
 
 MOST_CUTS = 2000
@@ -86,13 +86,15 @@ class Search:
         self.tasks = len(question.shape_of)
         self.cuts = 0
         self._program: Program | None = None
-        self._goals: dict[str, np.ndarray] = {}
+        self._goals: dict[str, Floats] = {}
         self._in_time = True
 
     def run(self) -> Found:
         """Return the cheapest victims."""
         everyone = {j: tuple(range(len(victim.tasks))) for j, victim in enumerate(self.question.victims)}
-        if self.ground.land(everyone, {}) is None:
+        # a limit that nobody who may leave counts in
+        hopeless = any(cap.most < 0 and not cap.taken for cap in self.question.caps)
+        if hopeless or self.ground.land(everyone, {}) is None:
             return Found(None, None, None, not self.ground.unsure)
         self._build()
         best: tuple[Choice, Landing] | None = None
@@ -119,12 +121,7 @@ class Search:
     def _build(self) -> None:
         model = build(self.question)
         self._program = program(model)
-        column = {
-            id(variable): number
-            for number, variable in enumerate(
-                one for block in model.component_objects(_var(), descend_into=True) for one in block.values()
-            )
-        }
+        column = {id(variable): number for number, variable in enumerate(variables_of(model))}
         for goal in GOALS:
             cost = np.zeros(len(self._program.cost))
             for coefficient, variable in model.goals[goal]:
@@ -134,7 +131,7 @@ class Search:
     def _least(self, goal: str) -> tuple[tuple[Choice, Landing] | None, float | None]:
         """Return the choice that is best by a goal and has room, and a bound on the goal; None for no such choice."""
         assert self._program is not None
-        bound: float | None = 0.0
+        bound = 0.0
         while True:
             asked = replace(self._program, cost=self._goals[goal])
             solved = highs.solve(asked, time_limit=self.ground.limits.left, seed=self.ground.seed)
@@ -154,7 +151,7 @@ class Search:
                 self._in_time = False
                 return None, bound
 
-    def _choice(self, x: np.ndarray) -> Choice:
+    def _choice(self, x: Floats) -> Choice:
         y, a = x[: self.tasks] > 0.5, x[self.tasks : 2 * self.tasks] > 0.5
         victims = len(self.question.victims)
         s = x[2 * self.tasks : 2 * self.tasks + victims] > 0.5
@@ -195,7 +192,7 @@ class Search:
             return sum(map(len, choice.left.values()))
         return sum(victims[j].rank for j in choice.left)
 
-    def _add_row(self, columns: np.ndarray, values: np.ndarray, lower: float, upper: float) -> None:
+    def _add_row(self, columns: Ints, values: Floats, lower: float, upper: float) -> None:
         old = self._program
         assert old is not None
         self._program = replace(
@@ -271,15 +268,3 @@ class Search:
             return None
         left = {j: everyone[j] for j in chosen}
         return Choice(left, {}, tuple(chosen), tuple(chosen)), landing
-
-
-def _var() -> type:
-    from pyomo.core import Var
-
-    return Var
-
-
-def ranks(priorities: Sequence[int]) -> list[int]:
-    """Return the place of each priority among the distinct ones, lowest first."""
-    order = {priority: place for place, priority in enumerate(sorted(set(priorities)))}
-    return [order[priority] for priority in priorities]

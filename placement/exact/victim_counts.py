@@ -16,10 +16,10 @@ import numpy as np
 from placement.compile import compile as compile_snapshot
 from placement.exact.landing import Ground
 from placement.gang import Branch, Group, Leaf, leaves
-from placement.instance import GPU, Instance
-from placement.models.preemption import Question, Supply, Victim
+from placement.instance import GPU
+from placement.models.preemption import Cap, Question, Supply, Victim
 from placement.naming import job_names, node_names
-from placement.snapshot import Job
+from placement.snapshot import Job, TaskGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Role:
 
 
 def question(
-    ground: Ground, roles: Sequence[Role], caps: Sequence[int] = (), most_stopped: int | None = None
+    ground: Ground, roles: Sequence[Role], caps: Sequence[tuple[int, bool]] = (), most_stopped: int | None = None
 ) -> Question:
     """Return what is asked, in counts.
 
@@ -54,8 +54,8 @@ def question(
     ground : Ground
     roles : sequence of Role
         Of its victims.
-    caps : sequence of int
-        How much may be taken from whom, see `Role.taken`.
+    caps : sequence of (int, bool)
+        How much may be taken, see `Role.taken`, and whether the last job may take more.
     most_stopped : int, optional
     """
     return _Counts(ground, roles).question(caps, most_stopped)
@@ -75,13 +75,15 @@ def goes_as_one(job: Job) -> bool:
     )
 
 
-def _groups(groups: Sequence[object]) -> Iterator[object]:
+def _groups(groups: Sequence[TaskGroup]) -> Iterator[TaskGroup]:
     for group in groups:
         yield group
         yield from _groups(group.groups)
 
 
 class _Counts:
+    """The instance in which victims wait like the job, and where they are now."""
+
     def __init__(self, ground: Ground, roles: Sequence[Role]) -> None:
         self.ground, self.roles = ground, roles
         waiting = tuple(msgspec.structs.replace(job, running=None) for job in ground.victims)
@@ -103,7 +105,7 @@ class _Counts:
         return one.root, one.leaves
 
     def _lay_out(self) -> None:
-        """Number the tasks of victims, and note where they are and what copies of groups they are of."""
+        """Give the tasks of victims numbers, and note where they are and what copies of groups they are of."""
         node_of = {name: n for n, name in enumerate(node_names(self.instance, np.arange(self.instance.hosts)))}
         for job in self.ground.victims:
             assert job.running is not None
@@ -150,11 +152,10 @@ class _Counts:
 
     # --- what is asked -------------------------------------------------------------------------------------------
 
-    def question(self, caps: Sequence[int], most_stopped: int | None) -> Question:
+    def question(self, caps: Sequence[tuple[int, bool]], most_stopped: int | None) -> Question:
+        """Return what is asked."""
         victims = [
-            Victim(
-                tasks, role.cost, role.may_stop, role.may_move, together, () if together else minima, role.rank
-            )
+            Victim(tasks, role.cost, role.may_stop, role.may_move, together, () if together else minima, role.rank)
             for tasks, role, together, minima in zip(
                 self.tasks, self.roles, self.ground.together, self.minima, strict=True
             )
@@ -176,7 +177,7 @@ class _Counts:
         ]
         return Question(
             victims, self.shape_of, needed, most, open_to, self._supplies(), domains,
-            list(zip(taken, caps, strict=True)), most_stopped,
+            [Cap(most, mine, beyond) for mine, (most, beyond) in zip(taken, caps, strict=True)], most_stopped,
         )  # fmt: skip
 
     def _open_to(self) -> dict[int, list[int]]:
@@ -236,9 +237,7 @@ class _Counts:
             if home == hosts[0]:
                 for card in self.cards[t]:
                     on[card].append(t)
-        counts = [
-            shape.gpus if shape.profile < 0 and shape.units == whole else 0 for shape in instance.shapes
-        ]
+        counts = [shape.gpus if shape.profile < 0 and shape.units == whole else 0 for shape in instance.shapes]
         admitted = {tuple(instance.admits_card[shape].tolist()) for shape, count in enumerate(counts) if count}
         if not any(counts):
             return
