@@ -22,7 +22,7 @@ one that is touched at all, :math:`x_{lg}` tasks of leaf *l* of the job that sta
 
 *c* are the copies of the victim's groups and :math:`q_c` their minima: a gang of which enough stays where it is goes on
 without a loss, and one of which enough is somewhere afterwards is not stopped. Victims whose tasks go together have
-:math:`y_t = h_j = d_j`. A job that may not be stopped has no :math:`s_j` and moves every task that leaves. *R* is what a
+:math:`y_t = h_j = d_j`. A job that may not be stopped has no :math:`s_j` and moves each task that leaves. *R* is what a
 place or the cap of a domain has left, *D* are domains of a level that the job requires. *B* is what a queue has beyond
 its quota; the last job *e* to be stopped, whose tasks take :math:`b_j` together, may still bring it below, if the queue
 was beyond its quota before. Goals, each kept while the next is made least: the cost :math:`\sum_j c_j d_j`, the stopped

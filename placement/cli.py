@@ -27,6 +27,7 @@ from placement.commands import (
     imports,
     instances,
     partition,
+    preempt,
     repartition,
     schema,
     sharing,
@@ -57,6 +58,7 @@ OPTIONS = {
     "tries": "--tries",
     "sample": "--sample",
     "policy": "--policy",
+    "job": "--job",
 }
 """Arguments of the Python interface by the options that set them."""
 
@@ -185,6 +187,7 @@ app.command()(compare.compare)
 app.command()(repartition.repartition)
 app.command()(partition.partition)
 app.command()(consolidate.consolidate)
+app.command()(preempt.preempt)
 app.command()(sharing.sharing)
 app.command()(simulate.simulate)
 app.command()(instances.instances)

@@ -102,7 +102,7 @@ def _asked(snapshot: Snapshot, job: str | None) -> list[tuple[int, bool, float, 
     ]
     found = [one for one in sorted(waiting) if job in (None, one[-1])]
     if job is not None and not found:
-        running = any(one.name == job for one in snapshot.jobs)
+        running = any(one.name == job and one.running is not None for one in snapshot.jobs)
         what = f"{job!r:.60} runs already" if running else f"no job is called {job!r:.60}"
         raise UsageError([Problem("job", what, "name a job that waits")])
     return found
