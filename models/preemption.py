@@ -9,24 +9,26 @@ one that is touched at all, :math:`x_{lg}` tasks of leaf *l* of the job that sta
 .. math::
     s_j \le d_j \le h_j, \quad y_t &\le h_j, \quad s_j \le y_t, \quad a_t \le y_t, \quad a_t \le 1 - s_j
         && \forall t \in j, \\
-    \sum_{t \in c} (1 - y_t) &\ge q_c (h_j - d_j) && \forall j,\ c, \\
-    \sum_{t \in c} (1 - y_t + a_t) &\ge q_c (h_j - s_j) && \forall j,\ c, \\
+    \sum_{t \in c} y_t &\le (n_c - q_c) h_j + q_c d_j && \forall j,\ c, \\
+    \sum_{t \in c} (y_t - a_t) &\le (n_c - q_c) h_j + q_c s_j && \forall j,\ c, \\
     \sum_g x_{lg} &\ge n_l && \forall l, \\
     \sum_g z_{kg} &= \sum_{t \in k} a_t && \forall k, \\
     \sum_{l,g} r_{lg} x_{lg} + \sum_{k,g} r_{kg} z_{kg} &\le R + \sum_t r_t y_t + \sum_c w_c && \forall R, \\
     w_c &\le y_t && \forall t \text{ on } c, \\
+    x_{lg} &\le u_{lgt} + (U_{lg} - u_{lgt}) y_t && \forall l,\ t \text{ at } g, \\
     x_{lg} &\le U_{lg} \delta_D, \quad \sum_D \delta_D = 1 && \forall g \in D,\ l, \\
     \sum_t b_t (y_t - a_t) &\le B + \sum_{j \in B} (b_j - 1)\, e_{Bj}, \quad \sum_j e_{Bj} \le 1, \quad e_{Bj} \le s_j
         && \forall B, \\
     \sum_j s_j &\le S .
 
-*c* are the copies of the victim's groups and :math:`q_c` their minima: a gang of which enough stays where it is goes on
-without a loss, and one of which enough is somewhere afterwards is not stopped. Victims whose tasks go together have
-:math:`y_t = h_j = d_j`. A job that may not be stopped has no :math:`s_j` and moves each task that leaves. *R* is what a
-place or the cap of a domain has left, *D* are domains of a level that the job requires. *B* is what a queue has beyond
-its quota; the last job *e* to be stopped, whose tasks take :math:`b_j` together, may still bring it below, if the queue
-was beyond its quota before. Goals, each kept while the next is made least: the cost :math:`\sum_j c_j d_j`, the stopped
-jobs :math:`\sum_j s_j`, the touched ones, the tasks that leave, and the priorities of those touched.
+*c* are the copies of the victim's groups, :math:`n_c` their tasks and :math:`q_c` their minima: a gang of which enough
+stays where it is goes on without a loss, and one of which enough is somewhere afterwards is not stopped. Victims whose
+tasks go together have :math:`y_t = h_j = d_j`. A job that may not be stopped has no :math:`s_j` and moves each
+task that leaves. *R* is what a place or the cap of a domain has left, :math:`u_{lgt}` the most that fit beside *t*,
+*D* are domains of a level that the job requires. *B* is what a queue has beyond its quota; the last job *e* to be
+stopped, whose tasks take :math:`b_j` together, may still bring it below, if the queue was beyond its quota before.
+Goals, each kept while the next is made least: the cost :math:`\sum_j c_j d_j`, the stopped jobs :math:`\sum_j s_j`, the
+touched ones, the tasks that leave, and the priorities of those touched.
 
 It is a relaxation: what nodes cannot be told apart by counts is left to whoever tries to place the tasks, and excludes
 what has failed. Where tasks outside :math:`Y` stay and those of *A* move there is no room:
@@ -136,6 +138,8 @@ class Question:
     open_to : mapping of int to sequence of int
         Places that may take tasks of a shape.
     supplies : sequence of Supply
+    beside : sequence of (Key, int, int)
+        Leaf and place, a task there, and how many tasks of the leaf fit while that one stays.
     domains : sequence of (sequence of int, mapping of int to int)
         Leaves of which one domain must hold all tasks, and the domain of each place.
     caps : sequence of Cap
@@ -148,6 +152,7 @@ class Question:
     most: Mapping[Key, int]
     open_to: Mapping[int, Sequence[int]]
     supplies: Sequence[Supply]
+    beside: Sequence[tuple[Key, int, int]] = ()
     domains: Sequence[tuple[Sequence[int], Mapping[int, int]]] = ()
     caps: Sequence[Cap] = ()
     most_stopped: int | None = None
@@ -177,6 +182,10 @@ def build(question: Question) -> Any:
         x = dict(zip(question.most, whole_numbers(m, "x", list(question.most.values())), strict=True))
         z = _moved(m, question, a, rows)
         rows += _needed(question, x)
+        rows += [
+            _row(float(fewer), [(1.0, x[key]), (float(fewer - question.most[key]), y[t])])
+            for key, t, fewer in question.beside
+        ]
         for supply, cards in zip(question.supplies, _cards(m, question, y, rows), strict=True):
             rows.append(_supply(supply, x, z, y, cards))
         for number, (leaves, domain_of) in enumerate(question.domains):
@@ -223,8 +232,9 @@ def _victim(victim: Victim, y: Sequence[Any], a: Sequence[Any], s: Any, d: Any, 
     for tasks, minimum in victim.minima:
         gone = [(1.0, y[t]) for t in tasks]
         back = [(-1.0, a[t]) for t in tasks]
-        rows.append(_row(float(len(tasks)), [*gone, (float(minimum), h), (-float(minimum), d)]))
-        rows.append(_row(float(len(tasks)), [*gone, *back, (float(minimum), h), (-float(minimum), s)]))
+        spare = float(minimum - len(tasks)), h
+        rows.append(_row(0.0, [*gone, spare, (-float(minimum), d)]))
+        rows.append(_row(0.0, [*gone, *back, spare, (-float(minimum), s)]))
     return rows
 
 

@@ -8,6 +8,7 @@ do not help. Every goal is least when the model's own answer to it has room.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,8 +19,8 @@ from placement.exact.landing import Ground, Landing
 from placement.instance import Ints
 from placement.models.preemption import GOALS, Question, build
 
-MOST_CUTS = 2000
-"""Most exclusions where no time limit is given."""
+MOST_CUTS, NODES = 2000, 50_000
+"""Most exclusions, and branch-and-bound nodes of a solve where no time limit is given."""
 GROWTH = 60
 """Most questions in making one exclusion exclude more."""
 
@@ -113,7 +114,7 @@ class Search:
             if rest is None:
                 return Found(None, None, bound, none and not self.ground.unsure, self._in_time)
             return Found(*rest, bound, False, self._in_time)
-        proven = number == len(GOALS) - 1 and found is not None and not self.ground.unsure
+        proven = number == len(GOALS) - 1 and found is not None and self._in_time and not self.ground.unsure
         return Found(*best, bound if not self.ground.unsure else 0.0, proven, self._in_time)
 
     # --- the model -----------------------------------------------------------------------------------------------
@@ -134,18 +135,23 @@ class Search:
         bound = 0.0
         while True:
             asked = replace(self._program, cost=self._goals[goal])
-            solved = highs.solve(asked, time_limit=self.ground.limits.left, seed=self.ground.seed)
+            limits = self.ground.limits
+            nodes = NODES if limits.deadline == math.inf else None
+            solved = highs.solve(asked, time_limit=limits.left, nodes=nodes, seed=self.ground.seed)
             if solved.why is highs.Why.INFEASIBLE:
                 return None, None
             if solved.bound is not None:
                 bound = max(bound, solved.bound)
-            if solved.why is not highs.Why.OPTIMAL or solved.x is None:
-                self._in_time = False
+            best = solved.why is highs.Why.OPTIMAL
+            self._in_time &= best
+            if solved.x is None:
                 return None, bound
             choice = self._choice(solved.x)
             landing = self.ground.land(choice.left, choice.moved)
             if landing is not None:
                 return (choice, landing), bound
+            if not best:
+                return None, bound
             self._exclude(choice)
             if self.cuts >= MOST_CUTS or not self.ground.limits.left:
                 self._in_time = False
@@ -241,7 +247,7 @@ class Search:
         whole = {j: set(range(len(victim.tasks))) for j, victim in enumerate(victims)}
         todo = [[j for j in range(len(victims)) if left.get(j, set()) != whole[j]]]
         asked = 0
-        while todo and asked < GROWTH:
+        while todo and asked < GROWTH and self.ground.limits.left:
             some = todo.pop()
             if not some:
                 continue
@@ -259,11 +265,18 @@ class Search:
         if self.question.caps or self.question.most_stopped is not None:
             return None
         landing = self.ground.land({j: everyone[j] for j in chosen}, {})
-        for j in sorted(chosen, key=lambda j: -victims[j].cost) if landing is not None else ():
-            fewer = [other for other in chosen if other != j]
-            found = self.ground.land({other: everyone[other] for other in fewer}, {})
+        # the dearest half of them first
+        todo = [sorted(chosen, key=lambda j: victims[j].cost)] if landing is not None else []
+        for _ in range(GROWTH):
+            if not todo:
+                break
+            some = todo.pop()
+            fewer = [j for j in chosen if j not in some]
+            found = self.ground.land({j: everyone[j] for j in fewer}, {})
             if found is not None:
                 chosen, landing = fewer, found
+            elif len(some) > 1:
+                todo += [some[: len(some) // 2], some[len(some) // 2 :]]
         if landing is None:
             return None
         left = {j: everyone[j] for j in chosen}

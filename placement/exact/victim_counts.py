@@ -6,7 +6,7 @@ memory, slots of MIG cards, shares that fit together but not on any one card) ca
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from placement.compile import compile as compile_snapshot
 from placement.exact.landing import Ground
 from placement.gang import Branch, Group, Leaf, leaves
 from placement.instance import GPU
-from placement.models.preemption import Cap, Question, Supply, Victim
+from placement.models.preemption import Cap, Key, Question, Supply, Victim
 from placement.naming import job_names, node_names
 from placement.snapshot import Job, TaskGroup
 
@@ -162,11 +162,12 @@ class _Counts:
         ]
         open_to = self._open_to()
         most = {}
-        needed = []
         for leaf in self.leaves:
-            needed.append(_needed(self.root, leaf))
             for place in open_to[leaf.shape]:
                 most[leaf.leaf, place] = leaf.count * leaf.copies
+        needed = [_needed(self.root, leaf) for leaf in self.leaves]
+        supplies = self._supplies()
+        beside = self._beside(supplies, most)
         taken: list[dict[int, int]] = [{} for _ in caps]
         for tasks, role in zip(self.tasks, self.roles, strict=True):
             for cap, amounts in role.taken.items():
@@ -176,9 +177,26 @@ class _Counts:
             for level, leaves in self.tied
         ]
         return Question(
-            victims, self.shape_of, needed, most, open_to, self._supplies(), domains,
-            [Cap(most, mine, beyond) for mine, (most, beyond) in zip(taken, caps, strict=True)], most_stopped,
+            victims, self.shape_of, needed, most, open_to, supplies, beside, domains,
+            [Cap(limit, mine, beyond) for mine, (limit, beyond) in zip(taken, caps, strict=True)], most_stopped,
         )  # fmt: skip
+
+    def _beside(self, supplies: Sequence[Supply], most: dict[Key, int]) -> list[tuple[Key, int, int]]:
+        """Lower how many tasks fit at each place to what its supplies allow, and return how many beside each victim."""
+        fewer: dict[tuple[Key, int], int] = {}
+        for supply in supplies:
+            if len({place for _, place in supply.leaves}) != 1:
+                continue
+            there = supply.left + sum(supply.tasks.values()) + len(supply.cards)
+            kept = Counter(supply.tasks)
+            for tasks in supply.cards:
+                kept.update(dict.fromkeys(tasks, 1))
+            for key, amount in supply.leaves.items():
+                if key in most:
+                    most[key] = min(most[key], there // amount)
+                    for t, taken in kept.items():
+                        fewer[key, t] = min(fewer.get((key, t), most[key]), (there - taken) // amount)
+        return [(key, t, count) for (key, t), count in fewer.items() if count < most[key]]
 
     def _open_to(self) -> dict[int, list[int]]:
         """Return the places that may take tasks of each shape."""
