@@ -193,7 +193,9 @@ class _Counts:
                 kept.update(dict.fromkeys(tasks, 1))
             for key, amount in supply.leaves.items():
                 if key in most:
-                    most[key] = min(most[key], there // amount)
+                    # like hosts have the same each, and a task needs all it asks for of one
+                    hosts = len(self.members[key[1]])
+                    most[key] = min(most[key], hosts * (there // hosts // amount))
                     for t, taken in kept.items():
                         fewer[key, t] = min(fewer.get((key, t), most[key]), (there - taken) // amount)
         return [(key, t, count) for (key, t), count in fewer.items() if count < most[key]]
