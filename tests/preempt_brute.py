@@ -150,7 +150,7 @@ def _lands(
     question = msgspec.structs.replace(snapshot, jobs=tuple(jobs))
     mig = any(gpu.mig_enabled for node in snapshot.nodes for gpu in node.gpus)
     (value,) = (mig_brute if mig else brute).optimum(question, ("value",))
-    return value.value == moving + 1
+    return bool(value.value == moving + 1)
 
 
 # --- snapshots -----------------------------------------------------------------------------------------------------
@@ -170,7 +170,8 @@ def tiny(seed: int) -> Snapshot:
         position = {"rack": draw.choice("rs")} if number == 0 or draw.random() < 0.9 else {}
         nodes.append(Node(name=name, cpu=cores, position=position, gpus=gpus, cordoned=draw.random() < 0.05))
         free[name] = [Fraction(1)] * cards
-    jobs, left = [], 5
+    jobs: list[Job] = []
+    left = 5
     while left > 0 and len(jobs) < 5:
         job = _runs(draw, len(jobs), free, min(left, draw.choice((1, 1, 2, 3))), cores)
         if job is None:
@@ -203,7 +204,7 @@ def _runs(draw: random.Random, number: int, free: dict[str, list[Fraction]], wan
     """Return a running job on cards that are free, or None where there are none."""
     share = Fraction(draw.choice(("0.3", "0.5"))) if draw.random() < 0.4 else Fraction(1)
     gpus = 1 if share < 1 else draw.choice((1, 1, 2))
-    tasks = []
+    tasks: list[RunningTask] = []
     for _ in range(wanted):
         spots = [
             (node, tuple(card for card, left in enumerate(cards) if left >= share)[:gpus])

@@ -229,8 +229,12 @@ def test_every_state_is_valid_and_a_full_check_accepts_every_decision(
         if what == "end" and session.running:
             session.apply(JobEnded(time=time, job=sorted(session.running)[which % len(session.running)]))
         elif what in ("fail", "drain", "restore"):
-            record = {"fail": NodeFailed, "drain": NodeDrained, "restore": NodeRestored}[what]
-            session.apply(record(time=time, node=node))
+            records: dict[str, Event] = {
+                "fail": NodeFailed(time=time, node=node),
+                "drain": NodeDrained(time=time, node=node),
+                "restore": NodeRestored(time=time, node=node),
+            }
+            session.apply(records[what])
         elif what == "arrive":
             session.apply(JobArrived(time=time, job=_random_job(number, size, kind)))
         for name in list(session.waiting):

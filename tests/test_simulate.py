@@ -16,7 +16,7 @@ from placement.scheduling.baselines import BASELINES
 from placement.scheduling.desk import Desk
 from placement.scheduling.rolling import Rolling
 from placement.simulation import Samples
-from placement.snapshot.events import EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
+from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
 from placement.snapshot.workload import Duration
 
 CARDS = (pl.Gpu(model="A", count=4),)
@@ -51,7 +51,7 @@ def test_it_is_the_schedule_where_jobs_run_as_estimated(drawn: list[tuple[int, i
     assert found.figures == expected.figures
     assert found.unfinished == [one.job for one in expected.left_out]
     # jobs that arrive by events come as those do that the snapshot states
-    log = [JobArrived(time=job.submit_time or 0.0, job=job) for job in jobs]
+    log: list[Event] = [JobArrived(time=job.submit_time or 0.0, job=job) for job in jobs]
     again = pl.simulate(_snapshot(3), policy, events=sorted(log, key=lambda one: one.time))
     assert _ends(again).keys() == _ends(found).keys()
 
@@ -70,7 +70,7 @@ def test_a_failure_costs_what_was_not_saved_and_restoring() -> None:
     # are saved, so x is restored for 5 s on n1 and works 40 s there, until 115.
     x = _job("x", 4, 100.0, checkpoint_interval=30.0, restart_seconds=5.0)
     snapshot = _snapshot(2, x, _job("y", 4, 100.0), _job("z", 4, 10.0, 1.0))
-    log = [NodeFailed(time=70.0, node="n0"), NodeRestored(time=200.0, node="n0")]
+    log: list[Event] = [NodeFailed(time=70.0, node="n0"), NodeRestored(time=200.0, node="n0")]
     found = pl.simulate(snapshot, "fifo", events=log, actual={"y": 0.5})
     assert _ends(found) == {"x": 115.0, "y": 50.0, "z": 60.0}
     assert found.jobs.restart == [15.0, 0.0, 0.0]
@@ -81,7 +81,7 @@ def test_a_failure_costs_what_was_not_saved_and_restoring() -> None:
 
 
 def test_a_gang_on_a_failed_node_is_stopped_as_a_whole_and_waits_for_the_node() -> None:
-    log = [NodeFailed(time=10.0, node="n1"), NodeRestored(time=25.0, node="n1")]
+    log: list[Event] = [NodeFailed(time=10.0, node="n1"), NodeRestored(time=25.0, node="n1")]
     found = pl.simulate(_snapshot(2, _job("x", 4, 20.0, tasks=2)), "fifo", events=log)
     # 10 s are lost, then 15 s of waiting, then all of it
     assert _ends(found) == {"x": 45.0}
@@ -89,7 +89,7 @@ def test_a_gang_on_a_failed_node_is_stopped_as_a_whole_and_waits_for_the_node() 
 
 
 def test_nothing_is_placed_on_a_node_that_is_drained() -> None:
-    log = [NodeDrained(time=1.0, node="n0"), NodeRestored(time=30.0, node="n0")]
+    log: list[Event] = [NodeDrained(time=1.0, node="n0"), NodeRestored(time=30.0, node="n0")]
     found = pl.simulate(_snapshot(1, _job("x", 2, 20.0), _job("y", 2, 5.0, 2.0)), "fifo", events=log)
     assert _ends(found) == {"x": 20.0, "y": 35.0}
     lost = pl.simulate(_snapshot(1, _job("x", 2, 20.0), _job("y", 2, 5.0, 2.0)), "fifo", events=log[:1])
@@ -99,7 +99,7 @@ def test_nothing_is_placed_on_a_node_that_is_drained() -> None:
 
 def test_a_job_that_is_cancelled_gives_its_cards_back() -> None:
     snapshot = _snapshot(1, _job("x", 4, 20.0), _job("y", 4, 5.0, 1.0), _job("z", 4, 5.0, 2.0))
-    log = [JobEnded(time=8.0, job="x"), JobEnded(time=9.0, job="z", outcome="cancelled")]
+    log: list[Event] = [JobEnded(time=8.0, job="x"), JobEnded(time=9.0, job="z", outcome="cancelled")]
     found = pl.simulate(snapshot, "fifo", events=log)
     assert _ends(found) == {"x": 8.0, "y": 13.0}
     assert found.unfinished == ["z"]
@@ -132,7 +132,7 @@ def test_a_rolling_plan_holds_jobs_back_until_it_is_asked_again() -> None:
 
 @pytest.mark.parametrize("policy", ["fifo", "rolling"])
 def test_it_ends_though_a_job_can_never_start_again(policy: str) -> None:
-    log = [NodeFailed(time=5.0, node="n0")]
+    log: list[Event] = [NodeFailed(time=5.0, node="n0")]
     found = pl.simulate(_snapshot(1, _job("x", 1, 10.0)), policy, events=log)
     assert (found.unfinished, len(found.jobs)) == (["x"], 0)
 
