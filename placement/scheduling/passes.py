@@ -62,7 +62,7 @@ def serial(work: Counted, order: Sequence[int], base: Profile) -> Pass:
     value, late = 0, []
     after = work.work.after
     for job in order:
-        before = [ends.get(other, _end_of(work, other)) for other in after[job]]
+        before = [ends.get(other, end_of(work, other)) for other in after[job]]
         found = profile.earliest(job, max([work.release[job], *before]))
         assert found is not None
         start, end, nodes = found
@@ -77,7 +77,8 @@ def serial(work: Counted, order: Sequence[int], base: Profile) -> Pass:
     return Pass(starts, value, late)
 
 
-def _end_of(work: Counted, job: int) -> int:
+def end_of(work: Counted, job: int) -> int:
+    """Return when a job ends that runs now; `NEVER` for others."""
     ongoing = work.work.ongoing.get(job)
     return NEVER if ongoing is None or ongoing.left is None else ongoing.left
 
@@ -126,7 +127,7 @@ class _Parallel:
     def _ready(self, job: int) -> int:
         """Return when a job may start, given when those ended that it comes after."""
         work = self._work
-        before = [self._ends.get(other, _end_of(work, other)) for other in work.work.after[job]]
+        before = [self._ends.get(other, end_of(work, other)) for other in work.work.after[job]]
         return max([work.release[job], *before])
 
     def _start(self, job: int, now: int, refused: set[int]) -> bool:
