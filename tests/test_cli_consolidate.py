@@ -169,11 +169,15 @@ def test_fields_that_cannot_be_left_out(file: Path) -> None:
         (("--after", "in.json"), ("--after: in.json is the input",)),
         (("--after", "nowhere/out.json"), ("--after: there is no directory nowhere",)),
         (("--after", ""), ("--after: the name is empty",)),
+        (("-o", "out.json", "--after", "/"), ("--after: / is a directory",)),
     ],
 )
-def test_files_that_get_in_each_others_way(file: Path, words: tuple[str, ...], parts: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", ["consolidate", "partition"])
+def test_files_that_get_in_each_others_way(
+    file: Path, command: str, words: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
     before = file.read_bytes()
-    refused(placement("consolidate", file, *words), *parts)
+    refused(placement(command, file, *words), *parts)
     assert sorted(path.name for path in Path().iterdir()) == ["in.json"]
     assert file.read_bytes() == before
 
@@ -211,6 +215,7 @@ def test_both_files_or_none(in_tmp: Path, command: str, written: str) -> None:
     Path("kept.json").write_text("old")
     leave_out = ("--without", "jobs.preemptible") if command == "partition" else ()
     result = placement(command, "in.json", written, "/dev/full", other, "kept.json", *leave_out)
-    refused(result, "/dev/full cannot be written", "nothing was written")
+    option = "--output" if written == "-o" else written
+    refused(result, f"{option}: /dev/full cannot be written", "nothing was written")
     assert Path("kept.json").read_text() == "old"
     assert sorted(path.name for path in Path().iterdir()) == ["in.json", "kept.json"]

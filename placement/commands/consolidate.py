@@ -57,7 +57,7 @@ def consolidate(
     """
     refuse_one_place(snapshot, output, after, format is not None)
     target = Output.to(output, [snapshot]) if output is not None else None
-    then = Output.to(after, [snapshot]) if after is not None else None
+    then = Output.to(after, [snapshot], "--after") if after is not None else None
     printed = Output.to(STANDARD)
     found = find(
         read_snapshot(snapshot),

@@ -50,10 +50,11 @@ class Output:
     """A place for one document, found usable before the work that makes the document starts."""
 
     target: str
+    option: str = "--output"
 
     @classmethod
-    def to(cls, target: str, inputs: Sequence[str] = ()) -> Output:
-        """Return the output for ``-`` or a path.
+    def to(cls, target: str, inputs: Sequence[str] = (), option: str = "--output") -> Output:
+        """Return the output for ``-`` or a path, which an option of the command names.
 
         Raises
         ------
@@ -62,14 +63,14 @@ class Output:
         """
         if target == STANDARD:
             _refuse_closed_output()
-            return cls(target)
-        refuse_name(target, "--output", inputs)
+            return cls(target, option)
+        refuse_name(target, option, inputs)
         real = os.path.realpath(target)
         folder = os.path.dirname(real)
         replaced = os.path.isfile(real) or not os.path.exists(real)
         if replaced and not os.access(folder, os.W_OK | os.X_OK):
-            raise UsageError.one(f"{folder} is not writable", "name a file elsewhere", path="--output")
-        return cls(target)
+            raise UsageError.one(f"{folder} is not writable", "name a file elsewhere", path=option)
+        return cls(target, option)
 
     def write(self, document: bytes) -> None:
         """Write the whole document, or nothing and raise."""
@@ -87,29 +88,30 @@ def write_all(documents: Sequence[tuple[Output, bytes]]) -> None:
     UsageError
         If one cannot be written.
     """
-    ready: list[tuple[Path, Path]] = []
-    target = ""
+    ready: list[tuple[Output, Path, Path]] = []
+    streams: list[tuple[Output, bytes]] = []
+    writing = Output(STANDARD)
     try:
-        streams = []
         for output, document in documents:
-            target = output.target
-            if target == STANDARD or _is_special(target):
-                streams.append((target, document))
+            writing = output
+            if output.target == STANDARD or _is_special(output.target):
+                streams.append((output, document))
             else:
-                path = Path(os.path.realpath(target))
-                ready.append((_written_beside(path, document), path))
-        for target, document in streams:
-            _send(target, document)
-        for temporary, path in ready:
-            target = str(path)
+                path = Path(os.path.realpath(output.target))
+                ready.append((output, _written_beside(path, document), path))
+        for output, document in streams:
+            writing = output
+            _send(output.target, document)
+        for output, temporary, path in ready:
+            writing = output
             os.replace(temporary, path)
     except OSError as error:
-        if target == STANDARD:
+        if writing.target == STANDARD:
             raise
-        what = f"{target} cannot be written ({error.strerror})"
-        raise UsageError.one(what, "nothing was written", path="--output") from None
+        what = f"{writing.target} cannot be written ({error.strerror})"
+        raise UsageError.one(what, "nothing was written", path=writing.option) from None
     finally:
-        for temporary, _ in ready:
+        for _, temporary, _ in ready:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
 

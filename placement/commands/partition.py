@@ -49,9 +49,9 @@ def partition(
 
     The plan that is written is for the snapshot with these modes.
     """
-    target = Output.to(output, [snapshot]) if output is not None else None
-    then = Output.to(after, [snapshot]) if after is not None else None
     refuse_one_place(snapshot, output, after, format is not None)
+    target = Output.to(output, [snapshot]) if output is not None else None
+    then = Output.to(after, [snapshot], "--after") if after is not None else None
     printed = Output.to(STANDARD)
     found = find(read_snapshot(snapshot), tries=tries, time_limit=time_limit, gap=gap, seed=seed, without=without or ())
     documents = []
