@@ -15,7 +15,7 @@ from placement.metrics.memory import idle_memory, memory_of
 from placement.metrics.mig import MigRoom, mig_rooms
 from placement.metrics.occupants import Card, Cards, Occupant
 from placement.plan import Plan
-from placement.snapshot import Snapshot
+from placement.snapshot import Gpu, Snapshot
 
 _MIB = 2**20
 
@@ -27,8 +27,9 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     job : str
     slow_down : float
-        Largest expected factor on the run time of its tasks that comes of sharing, given who else is on their cards:
-        what was measured where two tasks of workloads that were measured together share one, else what is usual.
+        Largest expected factor on the run time of its tasks that comes of sharing, given who else is on their cards, or
+        under ``fixed_share`` who may be: what was measured where two tasks of workloads that were measured together
+        share one, else what is usual.
     falls_with : tuple of str
         Jobs a fault of which may end it, and which a fault of it may end: those on a card whose mode does not isolate
         faults.
@@ -62,7 +63,8 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     jobs : tuple of Exposure
-        Those that share a card, by name.
+        Those that share a card with another, or run longer for sharing one among their own tasks or for a fixed part of
+        the time; by name.
     slow_down, slow_down_p99 : float
         Mean, and the value that 99 % do not exceed, over all jobs with cards; 1 where there are none.
     most_exposed : int
@@ -101,7 +103,10 @@ def sharing(snapshot: Snapshot, plan: Plan) -> Sharing:
     for card in cards.used.values():
         jobs = [one.job for one in card.occupants]
         for one in card.occupants:
-            factor[one.job] = max(factor.get(one.job, Fraction(1)), _slow_down(card, one))
+            slow_down = _slow_down(card, one)
+            factor[one.job] = max(factor.get(one.job, Fraction(1)), slow_down)
+            if slow_down > 1:
+                shared.add(one.job)  # nobody else need be there: its own tasks take turns, or what others would get
         if len(set(jobs)) > 1:
             shared.update(jobs)
             if not card.gpu.mig_enabled and not mode_of(card.gpu).fault.holds:
@@ -127,10 +132,11 @@ def sharing(snapshot: Snapshot, plan: Plan) -> Sharing:
 def _slow_down(card: Card, one: Occupant) -> Fraction:
     """Return what sharing a card costs somebody on it, given who else is there.
 
-    That is what its job says, or where two tasks of measured workloads share it what was measured of the two on such a
-    card, or else what the mode usually costs.
+    That is nothing for a task that is alone, unless it has a fixed part of the time. Else it is what its job says, or
+    where two tasks of measured workloads share the card what was measured of the two on such a one, or else what the
+    mode usually costs.
     """
-    if card.gpu.mig_enabled or len(card.occupants) == 1:
+    if card.gpu.mig_enabled or (len(card.occupants) == 1 and not _has_fixed_part(card.gpu, one)):
         return Fraction(1)  # a task that is alone takes no turns
     if one.shared is not None:
         return Fraction(str(one.shared))
@@ -140,6 +146,11 @@ def _slow_down(card: Card, one: Occupant) -> Fraction:
         if measured is not None:
             return measured
     return slowed(card.gpu, len(card.occupants))
+
+
+def _has_fixed_part(gpu: Gpu, one: Occupant) -> bool:
+    """Return whether a task has the same part of the time whoever is there, so that being alone is no gain."""
+    return one.task.gpu_share is not None and units.exact(one.task.gpu_share) < 1 and gpu.vgpu_policy == "fixed_share"
 
 
 def _overloads(cards: Iterable[Card]) -> Iterable[CardLoad]:
