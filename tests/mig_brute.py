@@ -39,7 +39,7 @@ State = tuple[tuple[tuple[Fraction, ...], tuple[Card, ...]], ...]
 """What new tasks use of each resource, and the cards, sorted; by node."""
 Best = dict[State, tuple[Fraction, ...]]
 
-MOST_STATES = 60_000
+MOST_STATES = 15_000
 
 
 def part_of(task: Task) -> Fraction:

@@ -94,7 +94,7 @@ def test_by_hand(snapshot: Snapshot, worth: float, most: int | None) -> None:
     assert found.bound is not None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(draw=st.randoms(use_true_random=False))
 def test_never_worse_than_without_moves(draw: random.Random) -> None:
     snapshot = tiny(draw)

@@ -163,21 +163,21 @@ def capped(seed: int) -> Snapshot:
 @pytest.mark.parametrize("goal", ["value", "tasks"])
 def test_caps_against_brute_force(goal: str) -> None:
     proven = 0
-    for seed in range(16):
+    for seed in range(10):
         snapshot = verified(capped(seed))
         phase, best = pl.solve(snapshot, objectives=(goal,)).phases[0], float(optimum(snapshot, (goal,))[0][2])
         assert phase.value == pytest.approx(best, rel=1e-12), seed
         assert phase.bound is not None
         assert phase.bound >= best * (1 - 1e-12), seed
         proven += phase.bound <= best * (1 + 1e-12)
-    assert proven >= 15
+    assert proven >= 9
 
 
-@pytest.mark.parametrize("first", range(9200, 9280, 40))
+@pytest.mark.parametrize("first", range(9248, 9280, 16))
 def test_caps_beside_what_hosts_lack_against_brute_force(first: int) -> None:
     """Other models, profiles with media engines, running instances, and a cap on every rack."""
     found = []
-    for seed in range(first, first + 40):
+    for seed in range(first, first + 16):
         draw = random.Random(seed)
         snapshot = random_mig(seed, scarce=seed % 2 == 1, mixed=False)
         limits = tuple(
@@ -196,11 +196,11 @@ def test_caps_beside_what_hosts_lack_against_brute_force(first: int) -> None:
             assert phase.value <= value * (1 + 1e-12), seed
             assert phase.bound is None or phase.bound >= value * (1 - 1e-12), seed
             found.append(phase.value >= value * (1 - 1e-12))
-    assert len(found) >= 30
+    assert len(found) >= 12
     assert found.count(False) <= 1
 
 
-@pytest.mark.parametrize("first", range(100, 160, 20))
+@pytest.mark.parametrize("first", range(100, 140, 20))
 def test_moving_where_the_cores_of_a_host_are_the_cap_of_its_rack(first: int) -> None:
     """Every host is a rack of its own, so it is all the same whether it has three cores or its rack may use three."""
     missed = []

@@ -210,7 +210,7 @@ def tiny(draw: st.DrawFn) -> Snapshot:
         st.builds(lambda profile, cpu: Task(gpus=1, mig_profile=profile, cpu=cpu), profiles, st.integers(0, 2)),
         st.builds(lambda gpus, cpu: Task(gpus=gpus, cpu=cpu), st.integers(1, 2), st.integers(0, 2)),
     )
-    jobs = draw(st.lists(st.tuples(tasks, st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=4))
+    jobs = draw(st.lists(st.tuples(tasks, st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3))
     return Snapshot(
         nodes=nodes, jobs=tuple(job(f"j{i}", task, count=n, weight=w) for i, (task, n, w) in enumerate(jobs))
     )
