@@ -89,7 +89,7 @@ def test_caps_on_the_cluster(caps: dict[str, Any], value: float) -> None:
         nodes=(Node(name="n", count=2, gpus=(Gpu(model=H100, mig_switchable=True),)),),
         limits=(DomainLimit(level="cluster", **caps),),
     )
-    found = pl.partition(snapshot)
+    found = pl.partition(snapshot, tries=3)
     assert found.value == pytest.approx(value)
     assert found.bound is not None
     assert found.bound >= value - 1e-6
@@ -210,13 +210,13 @@ def tiny(draw: st.DrawFn) -> Snapshot:
         st.builds(lambda profile, cpu: Task(gpus=1, mig_profile=profile, cpu=cpu), profiles, st.integers(0, 2)),
         st.builds(lambda gpus, cpu: Task(gpus=gpus, cpu=cpu), st.integers(1, 2), st.integers(0, 2)),
     )
-    jobs = draw(st.lists(st.tuples(tasks, st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3))
+    jobs = draw(st.lists(st.tuples(tasks, st.integers(1, 2), st.integers(1, 3)), min_size=1, max_size=3))
     return Snapshot(
         nodes=nodes, jobs=tuple(job(f"j{i}", task, count=n, weight=w) for i, (task, n, w) in enumerate(jobs))
     )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tiny())
 def test_against_all_choices(snapshot: Snapshot) -> None:
     """The best of all choices by brute force; cards of a node are alike, so how many of each node says it all."""
@@ -281,19 +281,19 @@ def test_many_counted_nodes() -> None:
 
 
 def test_the_best_of_a_contested_number() -> None:
-    """Six cards, and more of both sorts than there is room for. A 7g weighs 3, a pair of cards 2 and one card 1.
+    """Four cards, and more of both sorts than there is room for. A 7g weighs 3, a pair of cards 2 and one card 1.
 
-    Two cards for the 7g, 6,000, a pair, 4,000, and two cards: 12,000, with two to four cards, but not with others.
+    A card for the 7g, 3,000, a pair, 4,000, and a card: 8,000, with one or two cards; with others no more than 6,000.
     """
     jobs = (
-        job("seven", Task(gpus=1, mig_profile="7g.80gb"), count=2, weight=3),
+        job("seven", Task(gpus=1, mig_profile="7g.80gb"), count=1, weight=3),
         job("pair", Task(gpus=2), count=1, weight=2),
         job("card", Task(gpus=1), count=8),
         job("small", SMALL, count=30, weight=1),
     )
-    found = pl.partition(two_nodes(*jobs, cards=3))
-    assert (found.value, found.bound) == (pytest.approx(12_000), pytest.approx(12_000))
-    assert len(found.on) in (2, 3, 4)
+    found = pl.partition(two_nodes(*jobs, cards=2))
+    assert (found.value, found.bound) == (pytest.approx(8_000), pytest.approx(8_000))
+    assert len(found.on) in (1, 2)
 
 
 def test_a_second_choice_of_cards() -> None:
