@@ -52,14 +52,6 @@ class Improver:
         self._past = [self._now.value] * MEMORY
         self.moves = 0
 
-    def restart(self, starts: Sequence[Start]) -> None:
-        """Go on from another schedule if its serial pass is better than what stands."""
-        order = [job for job, *_ in sorted(starts, key=lambda one: (one[1], one[0]))]
-        if len(order) == len(self._order):
-            passed = self._pass(order, 0, self._now.value)
-            if passed is not None and passed[0].value < self._now.value:
-                self._accept(passed)
-
     def run(self, enough: Callable[[int], bool]) -> Pass:
         """Move jobs until a function of the number of moves says that it is enough; return the best pass."""
         while not enough(self.moves):

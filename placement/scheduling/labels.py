@@ -10,6 +10,7 @@ least at these prices is a bound on what it costs (Lagrange), and the best of th
 from __future__ import annotations
 
 import math
+import time
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from placement.scheduling.passes import Pass
 
 MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
 """Jobs, nodes, and starts of all jobs together, up to which this is tried."""
-MOST_LABELS, MOST_APART = 50_000, 4_000
+MOST_LABELS, MOST_APART = 50_000, 25_000
 """Labels after which it is given up, with nodes taken together and told apart."""
 MEASURES = 3
 """Dual feasible functions by which tasks are measured beside their cards."""
@@ -72,29 +73,62 @@ class Settled:
     bound: int
 
 
-def settle(work: Counted, best: Pass) -> Settled | None:
-    """Return what can be shown of few jobs, given a good schedule; None where that is not for this method.
+class Few:
+    """Few jobs, of which much can be shown.
 
-    First nodes are taken together, by measures that tell much of how tasks fit on them. What is best then is a bound,
-    and often as much as is known. If not, nodes are told apart, unless that takes too long.
+    Parameters
+    ----------
+    work : Counted
+    jobs : sequence of _Job
+        Times in `unit`.
+    unit : int
+        Milliseconds that divide all times.
     """
-    size = int(work.free[0]) if len(work.free) else 0
-    jobs = _jobs(work, best, size)
-    if jobs is None:
-        return None
-    unit = reduce(math.gcd, [time for job in jobs for time in (job.length, job.release)], 0) or 1
-    scaled = [_Job(one.job, one.release // unit, one.length // unit, one.weight, one.cards, one.tasks) for one in jobs]
-    known = best.value // unit
-    slack = known - sum(one.weight * one.length for one in scaled)
-    last = [one.release + (slack // one.weight if one.weight else sum(j.length for j in scaled)) for one in scaled]
-    if sum(end - one.release + 1 for one, end in zip(scaled, last, strict=True)) > MOST_SLOTS:
-        return None
-    prices = _prices(scaled, last, size, len(work.free))
-    together = _Search(scaled, last, prices, _together(size, len(work.free)), known).run(MOST_LABELS)
-    if together is None or len(work.free) == 1 or together.cost == known:
-        return None if together is None else _settled(together, unit)
-    apart = _Search(scaled, last, prices, _apart(size, len(work.free)), known).run(MOST_APART)
-    return _settled(together if apart is None else apart, unit)
+
+    def __init__(self, work: Counted, jobs: Sequence[_Job], unit: int) -> None:
+        self._nodes, self._size = len(work.free), int(work.free[0])
+        self._jobs, self._unit = jobs, unit
+
+    @classmethod
+    def of(cls, work: Counted, best: Pass) -> Few | None:
+        """Return the jobs of a schedule, or None where they are not for this method."""
+        size = int(work.free[0]) if len(work.free) else 0
+        jobs = _jobs(work, best, size)
+        if jobs is None:
+            return None
+        unit = reduce(math.gcd, [time for job in jobs for time in (job.length, job.release)], 0) or 1
+        few = cls(
+            work,
+            [_Job(one.job, one.release // unit, one.length // unit, one.weight, one.cards, one.tasks) for one in jobs],
+            unit,
+        )
+        slots = sum(end - one.release + 1 for one, end in zip(few._jobs, few._last(best.value // unit), strict=True))
+        return None if slots > MOST_SLOTS else few
+
+    def settle(self, known: int, apart: bool, deadline: float = math.inf) -> Settled | None:
+        """Return what can be shown, given the value of a schedule; None where it takes too long.
+
+        Parameters
+        ----------
+        known : int
+        apart : bool
+            Whether nodes are told apart. If not, they are taken together, by measures that tell much of how tasks fit
+            on them: what is best then is a bound, and often as much as is known.
+        deadline : float
+            On the clock of `time.monotonic`.
+        """
+        value = known // self._unit
+        last = self._last(value)
+        prices = _prices(self._jobs, last, self._size, self._nodes)
+        space = _apart(self._size, self._nodes) if apart else _together(self._size, self._nodes)
+        label = _Search(self._jobs, last, prices, space, value).run(MOST_APART if apart else MOST_LABELS, deadline)
+        return None if label is None else _settled(label, self._unit)
+
+    def _last(self, value: int) -> list[int]:
+        """Return the latest start of each job in a schedule of a value."""
+        slack = value - sum(one.weight * one.length for one in self._jobs)
+        longest = sum(one.length for one in self._jobs)
+        return [one.release + (slack // one.weight if one.weight else longest) for one in self._jobs]
 
 
 def _settled(label: _Label, unit: int) -> Settled:
@@ -241,10 +275,11 @@ class _Search:
             found[start] = found[one.release]
         return found
 
-    def run(self, limit: int) -> _Label | None:
+    def run(self, limit: int, deadline: float) -> _Label | None:
         """Return the best label of all jobs, one without jobs where it is no better than what is known.
 
-        None where more labels would have to be looked at than the limit.
+        None where more labels would have to be looked at than the limit, or the deadline on the clock of
+        `time.monotonic` passes.
         """
         layer: dict[int, list[_Label]] = {0: [_Label(0, 0, ((),) * self._space.nodes, None, -1, -1)]}
         seen = 0
@@ -254,7 +289,7 @@ class _Search:
                 for label in labels:
                     self._follow(label, done, following)
                     seen += 1
-                    if seen > limit:
+                    if seen > limit or (not seen % 64 and time.monotonic() > deadline):
                         return None
             layer = following
         ends = [label for labels in layer.values() for label in labels]

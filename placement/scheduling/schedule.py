@@ -15,7 +15,7 @@ from placement.plan import Provenance
 from placement.scheduling.answer import schedule_of
 from placement.scheduling.baselines import BASELINES, baseline
 from placement.scheduling.compile import compile_work
-from placement.scheduling.search import search
+from placement.scheduling.search import Report, search, silent
 from placement.snapshot import Snapshot
 from placement.snapshot.read import digest, verified
 from placement.solver import Limits
@@ -34,6 +34,7 @@ def schedule(
     gap: float = 0.0,
     seed: int = 0,
     without: Sequence[str] = (),
+    report: Report = silent,
 ) -> Schedule:
     """Return the best checked schedule for a snapshot, with a proven bound.
 
@@ -56,6 +57,8 @@ def schedule(
         Non-negative; feeds whatever is random.
     without : sequence of str
         Fields that no rule honours yet, to be left out of account.
+    report : callable
+        Told of progress: the value and the bound in seconds times weight, None where there is none, and the phase.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def schedule(
     work = compile_work(refuse_unhonoured_in_time(snapshot, without))
     compiled = time.monotonic()
     limits = Limits(math.inf if time_limit is None else began + time_limit, float(gap))
-    found = search(work, limits, int(seed)) if solver == "auto" else baseline(work, solver)
+    found = search(work, limits, int(seed), report) if solver == "auto" else baseline(work, solver)
     searched = time.monotonic()
     provenance = Provenance(
         version=VERSION,

@@ -1,14 +1,245 @@
-"""The best of several schedules."""
+"""The search for the best schedule: passes by simple orders, the bound and its orders, then one move at a time."""
 
 from __future__ import annotations
 
-from placement.scheduling.baselines import BASELINES, baseline
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from placement.scheduling import labels, orders
+from placement.scheduling.admission import Admission
+from placement.scheduling.baselines import baseline
+from placement.scheduling.counts import Counted, Profile, counted
+from placement.scheduling.desk import Desk
+from placement.scheduling.devices import stretches_of
 from placement.scheduling.found import Found
+from placement.scheduling.grid import GridBound, best_bound
+from placement.scheduling.improve import Improver
+from placement.scheduling.left_out import perhaps_left_out
+from placement.scheduling.passes import Pass, parallel, present, serial
+from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
-from placement.solver import Limits
+from placement.solver import Limits, Stop
+
+KEYS = (orders.by_arrival, orders.by_length, orders.by_weighted_length, orders.by_weighted_area)
+ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Parts of a job in the linear program, by when so much has started jobs are ordered."""
+BOUND_SHARE = 0.3
+"""Part of the time that the bound gets."""
+SCATTERED, FIRST_MOVES, MOVES = 5, 300, 400_000
+"""How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
+search ends where there is no clock."""
+AFTERWARDS, AFTERWARDS_EACH = 0.05, 3e-4
+"""Seconds kept back for naming and checking, in all and for each task; measured, with room."""
+
+ROUND = 200
+"""Moves after which is told how far it is."""
+
+Make = Callable[[Counted, Sequence[int], Profile], Pass]
+"""A kind of pass."""
+
+Report = Callable[[float | None, float | None, str], None]
+"""Told of the value and the bound, in seconds times weight, and of what is being done."""
 
 
-def search(work: Work, limits: Limits, seed: int) -> Found:
-    """Return the best schedule found within the limits."""
-    found = [baseline(work, name) for name in BASELINES]
+def silent(value: float | None, bound: float | None, phase: str) -> None:
+    """Ignore progress."""
+
+
+def search(work: Work, limits: Limits, seed: int, report: Report = silent) -> Found:
+    """Return the best schedule found within the limits.
+
+    Parameters
+    ----------
+    work : Work
+    limits : Limits
+    seed : int
+    report : callable
+    """
+    by_counts = counted(work) if _by_counts(work) else None
+    if by_counts is None:
+        return _greedy(work)
+    return _Search(work, by_counts, limits, seed, report).run()
+
+
+def _by_counts(work: Work) -> bool:
+    """Return whether nothing is to be decided but when jobs start, and where."""
+    most = max((int(work.priority[job]) for job in range(work.jobs) if job not in work.ongoing), default=0)
+    stoppable = any(work.counts(job) and int(work.priority[job]) < most for job in work.ongoing)
+    return not stoppable and work.max_wait is None and Admission.of(work) is None
+
+
+def _greedy(work: Work) -> Found:
+    names = ("fifo-list", "shortest-job-first", "smith", "smith-area", "easy-backfill")
+    found = [baseline(work, name) for name in names]
     return min(found, key=lambda one: (one.table.left_out(work), one.table.value(work)))
+
+
+@dataclass(slots=True)
+class _Best:
+    """The best pass so far, and who made it."""
+
+    name: str
+    found: Pass
+
+
+class _Search:
+    """One search over work by counts."""
+
+    def __init__(self, work: Work, by_counts: Counted, limits: Limits, seed: int, report: Report) -> None:
+        self._work, self._counted, self._seed, self._report = work, by_counts, seed, report
+        tasks = sum(by_counts.gangs[number].tasks for number in by_counts.job_class)
+        self._limits = Limits(limits.deadline - AFTERWARDS - AFTERWARDS_EACH * tasks, limits.gap)
+        self._base = present(by_counts)
+        self._never = _never(by_counts, self._base)
+        self._jobs = [job for job in range(work.jobs) if job not in work.ongoing and job not in self._never]
+        self._best: _Best | None = None
+        self._bound = 0
+
+    def run(self) -> Found:
+        """Search."""
+        desk = Desk(self._work)
+        for key in KEYS:
+            order = sorted(self._jobs, key=lambda job, key=key: (key(desk, job), job))  # type: ignore[misc]
+            self._try(key.__name__.replace("_", "-"), self._ordered(order), (parallel,))
+        assert self._best is not None
+        bounded = self._prove(self._best.found)
+        for alpha in ALPHAS:
+            if not self._over():
+                at = bounded.at(alpha)
+                order = sorted(self._jobs, key=lambda job, at=at: (at.get(job, 0.0), job))  # type: ignore[misc]
+                self._try("grid", self._ordered(order), (parallel, serial))
+        stop = self._improve()
+        found = self._best.found
+        table = Timetable(stretches_of(self._counted, found.starts), set(self._never), set(found.late))
+        return Found(self._best.name, table, self._bound, stop)
+
+    def _try(self, name: str, order: Sequence[int], passes: Sequence[Make]) -> None:
+        """Make passes over an order, and keep the best."""
+        for make in passes:
+            self._offer(name, make(self._counted, order, self._base))
+
+    def _offer(self, name: str, found: Pass) -> None:
+        if self._best is None or self._rank(found) < self._rank(self._best.found):
+            self._best = _Best(name, found)
+            self._tell(name)
+
+    def _rank(self, found: Pass) -> tuple[int, int]:
+        return sum(self._counted.weight[job] for job in found.late), found.value
+
+    def _tell(self, phase: str) -> None:
+        assert self._best is not None
+        self._report((self._best.found.value + self._carried) / 1000, self._bound / 1000 or None, phase)
+
+    def _over(self) -> bool:
+        """Return whether the time is up, or what was found is good enough."""
+        assert self._best is not None
+        value = self._best.found.value + self._carried
+        return not self._limits.left or value - self._bound <= self._limits.gap * value
+
+    def _prove(self, found: Pass) -> GridBound:
+        out = perhaps_left_out(self._work, self._never, self._rank(found)[0])
+        bounded = best_bound(self._work, time.monotonic() + BOUND_SHARE * self._limits.left, out)
+        self._bound = max(0, bounded.bound)
+        self._tell("bound")
+        return bounded
+
+    def _improve(self) -> Stop:
+        """Move one job at a time, and settle few jobs for good."""
+        assert self._best is not None
+        started = self._best.found
+        if self._over() or len(started.starts) < 2 or started.late or any(end >= 0 for end in self._counted.deadline):
+            return self._stop()
+        self._few(started)
+        improver = Improver(self._counted, self._base, self._best.found.starts, self._seed)
+        most = max(FIRST_MOVES, MOVES // len(started.starts)) if self._limits.deadline == math.inf else math.inf
+        while not self._over() and improver.moves < most:
+            until = improver.moves + ROUND
+            improver.run(lambda moves, until=until: moves >= until or not self._limits.left)  # type: ignore[misc]
+            self._offer("moves", improver.best)
+        return self._stop()
+
+    def _few(self, started: Pass) -> None:
+        """Settle few jobs for good: with nodes taken together, and told apart where that is not all."""
+        few = labels.Few.of(self._counted, started)
+        if few is None:
+            return
+        for apart in (False, True):
+            self._scatter(started, SCATTERED * apart)
+            if self._over():
+                return
+            assert self._best is not None
+            settled = few.settle(self._best.found.value, apart, self._limits.deadline)
+            if settled is not None:
+                self._bound = max(self._bound, settled.bound)
+                if settled.order:
+                    self._try("labels", settled.order, (serial,))
+                self._tell("labels")
+
+    def _scatter(self, started: Pass, first: int) -> None:
+        """Move jobs from one schedule in several ways, since what is found for few jobs is to be the best."""
+        for seed in range(first, first + SCATTERED):
+            if not self._over():
+                improver = Improver(self._counted, self._base, started.starts, self._seed + seed)
+                improver.run(lambda moves: moves >= FIRST_MOVES or (not moves % 16 and not self._limits.left))
+                self._offer("moves", improver.best)
+
+    def _stop(self) -> Stop:
+        assert self._best is not None
+        if self._best.found.value + self._carried <= self._bound:
+            return Stop.OPTIMAL
+        if not self._limits.left:
+            return Stop.TIME
+        return Stop.GAP if self._over() else Stop.WORK
+
+    def _ordered(self, order: Sequence[int]) -> list[int]:
+        """Return an order in which jobs stand behind those that they come after, as near to one that is given."""
+        after, place = self._work.after, {job: number for number, job in enumerate(order)}
+        if not any(after):
+            return list(order)
+        found: dict[int, None] = {}
+        for job in order:
+            pending = [job]
+            while pending:
+                last = pending[-1]
+                before = [other for other in after[last] if other in place and other not in found]
+                if before:
+                    pending += before
+                else:
+                    found.setdefault(pending.pop())
+        return list(found)
+
+    @cached_property
+    def _carried(self) -> int:
+        """Return what running jobs that count add to the value, come what may."""
+        work = self._work
+        return sum(
+            int(work.weight[job]) * ongoing.left
+            for job, ongoing in work.ongoing.items()
+            if work.counts(job) and ongoing.left is not None
+        )
+
+
+def _never(work: Counted, base: Profile) -> set[int]:
+    """Return the jobs that never find what they need free, or that come after such or after what has no end."""
+    instance = work.work.instance
+    hopeless = {
+        number
+        for number, one in enumerate(instance.job_classes)
+        if not work.gangs[number].kinds or base.earliest(int(one.jobs[0]), 0) is None
+    }
+    found = {job for job in range(work.work.jobs) if job not in work.work.ongoing and work.job_class[job] in hopeless}
+    endless = {job for job, ongoing in work.work.ongoing.items() if ongoing.left is None}
+    while True:
+        more = {
+            job
+            for job, after in enumerate(work.work.after)
+            if job not in found
+            and job not in work.work.ongoing
+            and any(one in found or one in endless for one in after)
+        }
+        if not more:
+            return found
+        found |= more
