@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from consolidate_cases import A100, SEVENTH, TWO, cluster, places, proven, runs, sound, started, waits
@@ -96,7 +98,7 @@ def test_a_cap_on_all_cards() -> None:
 
 
 @pytest.mark.parametrize("asked", [{"cpu": 3}, {"memory": "3Gi"}, {"cpu": 3, "memory": "3Gi"}])
-def test_moves_on_a_host_that_running_work_overfills(asked: dict[str, object]) -> None:
+def test_moves_on_a_host_that_running_work_overfills(asked: dict[str, Any]) -> None:
     """x asks for three where the host has two, on any of its cards: beside y it leaves card 0 to the 7g for 1/70."""
     work = (runs("x", "1g.5gb", 0, 0, **asked), runs("y", "2g.10gb", 1, 2, preemptible=False), waits("big", "7g.40gb"))
     snapshot = cluster(*work, nodes=(Node(name="a", cpu=2, memory="2Gi", gpus=(TWO,)),))

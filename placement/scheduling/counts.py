@@ -8,6 +8,7 @@ over devices do.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +75,7 @@ class Counted:
     def __init__(self, work: Work, gangs: list[Gang], free: Small, pools: list[Ints]) -> None:
         self.work, self.gangs, self.free, self.pools = work, gangs, free, pools
         self.clock = Clock(work.instance)
+        self._inside = [frozenset(nodes.tolist()) for nodes in pools]
         self._leaf = [one.leaves[0].leaf for one in work.instance.job_classes]
         self._known: dict[tuple[int, Nodes], int] = {}
         self.job_class: list[int] = work.instance.job_class.tolist()
@@ -83,6 +85,13 @@ class Counted:
         self.by_level = len(work.instance.levels) > 2 or any(
             one.run is not None and len(set(one.run.levels)) > 1 for one in work.instance.job_classes
         )
+
+    def kind_of(self, job: int, nodes: Nodes) -> int:
+        """Return the number of the kind that some nodes are of, for a job."""
+        kinds = self.gangs[self.job_class[job]].kinds
+        if len(kinds) == 1:
+            return 0
+        return next(number for number, kind in enumerate(kinds) if nodes[0][0] in self._inside[kind.pool])
 
     def run(self, job: int, kind: Kind, nodes: Nodes) -> int:
         """Return how long a job runs on some nodes of a kind."""
@@ -229,11 +238,19 @@ class Profile:
             self._free[first:last, node] -= tasks * cards
             self._total[first:last] -= tasks * cards * self._member[node]
 
-    def earliest(self, job: int, after: int) -> tuple[int, int, Nodes] | None:
-        """Return when a job may start and end first, and on which nodes; the kind on which it ends first."""
+    def earliest(self, job: int, after: int, among: Sequence[Kind] | None = None) -> tuple[int, int, Nodes] | None:
+        """Return when a job may start and end first, and on which nodes; the kind on which it ends first.
+
+        Parameters
+        ----------
+        job : int
+        after : int
+        among : sequence of Kind, optional
+            Kinds on which it may run, fastest first; all if absent.
+        """
         gang = self._work.gangs[self._work.job_class[job]]
         best: tuple[int, int, Nodes] | None = None
-        for kind in gang.kinds:
+        for kind in gang.kinds if among is None else among:
             if best is not None and after + kind.least >= best[1]:
                 break
             found = self._in(job, gang, kind, after, None if best is None else best[1])

@@ -74,10 +74,13 @@ class GridBound:
         On `Timetable.value`, in milliseconds; of every timetable in which all jobs end that were not left out.
     masses : dict of int to (float array, float array)
         By job that counts, moments and the part of it that has started by each of them; empty where nothing was found.
+    runs : dict of int to int
+        By job of which all work is done at a stretch, how long it runs in the mode that has the largest part of it.
     """
 
     bound: int
     masses: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
+    runs: dict[int, int] = field(default_factory=dict)
 
     def at(self, part: float) -> dict[int, float]:
         """Return by job when so much of it has started (its alpha point)."""
@@ -113,7 +116,7 @@ def best_bound(work: Work, deadline: float = math.inf, out: Collection[int] = ()
         if began + 4 * took > deadline:
             break
         found = _bound(relaxed, ratio, FIRST, deadline)
-        best = GridBound(max(best.bound, found.bound), found.masses or best.masses)
+        best = GridBound(max(best.bound, found.bound), found.masses or best.masses, found.runs or best.runs)
         took = time.monotonic() - began
     return best
 
@@ -151,7 +154,8 @@ def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float) -> Gr
     prices = prices_of(relaxed, moments, columns, solved.row_duals)
     for pieces in SPLITS:
         least = max(least, priced(relaxed, _split(moments, prices, pieces)).bound)
-    return GridBound(least, _masses(relaxed, columns, solved.x[: len(columns.kind)]))
+    x = solved.x[: len(columns.kind)]
+    return GridBound(least, _masses(relaxed, columns, x), _runs(relaxed, columns, x))
 
 
 # --- the program ---------------------------------------------------------------------------------------------
@@ -315,6 +319,17 @@ def _masses(relaxed: Relaxation, columns: Columns, x: Floats) -> dict[int, tuple
             first, last = np.searchsorted(mass, (number + 1e-9, number + 1 - 1e-9))
             last = min(int(last), len(mass) - 1)
             found[job] = moments[first : last + 1], np.minimum(mass[first : last + 1] - number, 1.0)
+    return found
+
+
+def _runs(relaxed: Relaxation, columns: Columns, x: Floats) -> dict[int, int]:
+    """Return how long each job runs in the mode that a solution has most of, of those that run at a stretch."""
+    found: dict[int, int] = {}
+    for number, kind in enumerate(relaxed.kinds):
+        if kind.whole and kind.kept is None:
+            mine = columns.kind == number
+            mass = np.bincount(columns.part[mine], weights=x[mine], minlength=len(kind.modes))
+            found |= dict.fromkeys(kind.jobs, kind.modes[int(mass.argmax())].run)
     return found
 
 

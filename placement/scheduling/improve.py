@@ -18,8 +18,10 @@ MEMORY = 30
 """How many moves ago a schedule stood that one may be as bad as."""
 KEPT = 12
 """Profiles that are kept on the way of a pass."""
-BACKWARD = 0.25
-"""Part of the moves that go behind others."""
+OTHER, ANYWHERE, BACKWARD = 0.25, 0.1, 0.25
+"""Part of the moves that go to cards of another model; and of the others those to any place, and behind others."""
+FEW = 16
+"""Jobs up to which all moves go to any place."""
 
 
 class Improver:
@@ -44,6 +46,8 @@ class Improver:
             for job, number in enumerate(work.job_class)
         ]
         order = [job for job, *_ in sorted(starts, key=lambda one: (one[1], one[0]))]
+        self._kinds = {job: work.kind_of(job, nodes) for job, _, _, nodes in starts}
+        self._several = [job for job in order if len(work.gangs[work.job_class[job]].kinds) > 1]
         self._kept: list[tuple[int, Profile]] = []
         passed = self._pass(order, 0, None)
         assert passed is not None
@@ -57,22 +61,37 @@ class Improver:
         while not enough(self.moves):
             self.moves += 1
             place = self.moves % MEMORY
-            changed = self._moved()
+            other = self._other_kind()
+            changed = self._moved() if other is None else (self._order, self._order.index(other[0]))
             if changed is not None:
-                order, first = changed
                 limit = max(self._now.value, self._past[place])
-                passed = self._pass(order, first, limit)
+                passed = self._pass(*changed, limit)
                 if passed is not None:
                     self._accept(passed)
+                elif other is not None:
+                    self._kinds[other[0]] = other[1]
             self._past[place] = min(self._past[place], self._now.value)
         return self.best
 
     # --- moves ---------------------------------------------------------------------------------------------------
 
+    def _other_kind(self) -> tuple[int, int] | None:
+        """Let some job run on cards of another model, now and then; return it, and what it ran on before."""
+        if not self._several or self._rng.random() >= OTHER:
+            return None
+        job = self._rng.choice(self._several)
+        before = self._kinds[job]
+        others = len(self._work.gangs[self._work.job_class[job]].kinds) - 1
+        self._kinds[job] = (before + self._rng.randrange(1, others + 1)) % (others + 1)
+        return job, before
+
     def _moved(self) -> tuple[list[int], int] | None:
         """Return another order, and the first place at which it differs."""
         rng, order = self._rng, self._order
-        if rng.random() < BACKWARD:
+        which = rng.random()
+        if which < ANYWHERE or len(order) <= FEW:
+            place, target = rng.randrange(len(order)), rng.randrange(len(order))
+        elif which < ANYWHERE + BACKWARD:
             place = rng.randrange(len(order))
             end = self._now.starts[place][2]
             last = bisect_left(self._moments, end)
@@ -87,6 +106,8 @@ class Improver:
                 return None
             # those that started last are the most likely to be in the way
             target = max(first, place - 1 - int(rng.expovariate(4 / max(1, place - first))))
+        if place == target:
+            return None
         changed = order.copy()
         changed.insert(target, changed.pop(place))
         if self._ordered and not self._keeps_order(changed, min(place, target), max(place, target)):
@@ -141,7 +162,8 @@ class Improver:
             if place % every == 0 and place > begin:
                 kept.append((place, profile.copy()))
             job = order[place]
-            found = profile.earliest(job, max([release[job], *self._before(job, ends)]))
+            kind = work.gangs[work.job_class[job]].kinds[self._kinds[job]]
+            found = profile.earliest(job, max([release[job], *self._before(job, ends)]), (kind,))
             if found is None or 0 <= work.deadline[job] < found[1]:
                 return None
             start, end, nodes = found

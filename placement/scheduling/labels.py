@@ -127,8 +127,9 @@ class Few:
     def _last(self, value: int) -> list[int]:
         """Return the latest start of each job in a schedule of a value."""
         slack = value - sum(one.weight * one.length for one in self._jobs)
-        longest = sum(one.length for one in self._jobs)
-        return [one.release + (slack // one.weight if one.weight else longest) for one in self._jobs]
+        # what does not count may start when all others have ended
+        latest = max(one.release for one in self._jobs) + sum(one.length for one in self._jobs)
+        return [one.release + slack // one.weight if one.weight else latest for one in self._jobs]
 
 
 def _settled(label: _Label, unit: int) -> Settled:
@@ -304,7 +305,7 @@ class _Search:
             for other in self._extended(label, one):
                 # of jobs that start at one moment the order does not matter
                 together = other.start == label.start and one.job < label.job
-                if not together and self._bound(other, now) < self._most:
+                if not together and other.start <= self._last[number] and self._bound(other, now) < self._most:
                     self._keep(following.setdefault(now, []), other)
 
     def _bound(self, label: _Label, done: int) -> float:

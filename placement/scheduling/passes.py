@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.scheduling.counts import Counted, Nodes, Profile
@@ -54,8 +54,17 @@ def present(work: Counted) -> Profile:
     return profile
 
 
-def serial(work: Counted, order: Sequence[int], base: Profile) -> Pass:
-    """Return the serial pass over all jobs of an order, in which those that others come after stand before these."""
+def serial(work: Counted, order: Sequence[int], base: Profile, runs: Mapping[int, int] | None = None) -> Pass:
+    """Return the serial pass over all jobs of an order, in which those that others come after stand before these.
+
+    Parameters
+    ----------
+    work : Counted
+    order : sequence of int
+    base : Profile
+    runs : mapping of int to int, optional
+        Jobs that are to run on the cards on which they run for so long, if there are such.
+    """
     profile = base.copy()
     starts: list[Start] = []
     ends: dict[int, int] = {}
@@ -63,7 +72,9 @@ def serial(work: Counted, order: Sequence[int], base: Profile) -> Pass:
     after = work.work.after
     for job in order:
         before = [ends.get(other, end_of(work, other)) for other in after[job]]
-        found = profile.earliest(job, max([work.release[job], *before]))
+        kinds = work.gangs[work.job_class[job]].kinds
+        among = [kind for kind in kinds if kind.least == runs.get(job)] if runs else None
+        found = profile.earliest(job, max([work.release[job], *before]), among or None)
         assert found is not None
         start, end, nodes = found
         if 0 <= work.deadline[job] < end or end >= NEVER:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from placement.scheduling import labels, orders
 from placement.scheduling.admission import Admission
@@ -31,7 +31,7 @@ BOUND_SHARE = 0.3
 SCATTERED, FIRST_MOVES, MOVES = 5, 300, 400_000
 """How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
 search ends where there is no clock."""
-AFTERWARDS, AFTERWARDS_EACH = 0.05, 3e-4
+AFTERWARDS, AFTERWARDS_EACH = 0.05, 5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
 ROUND = 200
@@ -106,11 +106,12 @@ class _Search:
             self._try(key.__name__.replace("_", "-"), self._ordered(order), (parallel,))
         assert self._best is not None
         bounded = self._prove(self._best.found)
+        by_runs = partial(serial, runs=bounded.runs)
         for alpha in ALPHAS:
             if not self._over():
                 at = bounded.at(alpha)
                 order = sorted(self._jobs, key=lambda job, at=at: (at.get(job, 0.0), job))  # type: ignore[misc]
-                self._try("grid", self._ordered(order), (parallel, serial))
+                self._try("grid", self._ordered(order), (parallel, serial, by_runs))
         stop = self._improve()
         found = self._best.found
         table = Timetable(stretches_of(self._counted, found.starts), set(self._never), set(found.late))

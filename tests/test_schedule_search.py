@@ -1,0 +1,187 @@
+"""The search for schedules: few jobs settled for good against brute force, orders improved, cards for counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, permutations, product
+from random import Random
+
+import pytest
+
+import placement
+from placement.scheduling import labels
+from placement.scheduling.baselines import BASELINES, baseline
+from placement.scheduling.compile import compile_work
+from placement.scheduling.counts import counted
+from placement.scheduling.devices import stretches_of
+from placement.scheduling.improve import Improver
+from placement.scheduling.passes import parallel, present, serial
+from placement.snapshot import Duration, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+
+SIZE = 4
+SLOW = {"gavel", "tiresias-las"}
+
+
+def job(name: str, tasks: int, cards: int, seconds: int, weight: int = 1, submit: int = 0, **more: object) -> Job:
+    return Job(
+        name=name,
+        groups=(TaskGroup(name="w", count=tasks, task=Task(gpus=cards)),),
+        duration=Duration(seconds=seconds, levels={"cluster": 1.0}),
+        weight=weight,
+        submit_time=submit,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def cluster(nodes: int, *jobs: Job) -> Snapshot:
+    return Snapshot(nodes=(Node(name="n", count=nodes, gpus=(Gpu(model="A", count=SIZE),)),), jobs=jobs)
+
+
+def random_cluster(seed: int, most: int = 5) -> Snapshot:
+    rng = Random(seed)
+    nodes = rng.randint(1, 3)
+    jobs = []
+    for number in range(rng.randint(2, most)):
+        tasks = rng.choice([1, 1, 1, min(2, nodes)])
+        cards = SIZE if tasks > 1 else rng.randint(1, SIZE)
+        release = rng.choice([0, 0, rng.randint(1, 4)])
+        jobs.append(job(f"j{number}", tasks, cards, rng.randint(1, 5), rng.randint(1, 4), release))
+    return cluster(nodes, *jobs)
+
+
+def brute(snapshot: Snapshot) -> int:
+    """Return the least weighted completion time: all orders, and for each job all nodes, each as early as it can be."""
+    nodes = range(snapshot.nodes[0].count)
+    asked = [(one.groups[0].count, one.groups[0].task.gpus) for one in snapshot.jobs if one.groups[0].task is not None]
+    best = 10**9
+    for order in permutations(range(len(snapshot.jobs))):
+        for choice in product(*(list(combinations(nodes, asked[number][0])) for number in order)):
+            best = min(best, _value(snapshot, asked, order, choice, best))
+    return best
+
+
+def _value(
+    snapshot: Snapshot,
+    asked: list[tuple[int, int]],
+    order: tuple[int, ...],
+    choice: tuple[tuple[int, ...], ...],
+    best: int,
+) -> int:
+    used: Counter[tuple[int, int]] = Counter()
+    value = 0
+    for number, places in zip(order, choice, strict=True):
+        one = snapshot.jobs[number]
+        assert one.duration is not None
+        assert one.submit_time is not None
+        length, cards, start = int(one.duration.seconds), asked[number][1], int(one.submit_time)
+        while any(used[node, start + k] + cards > SIZE for node in places for k in range(length)):
+            start += 1
+        for node in places:
+            for k in range(length):
+                used[node, start + k] += cards
+        value += one.weight * (start + length - int(one.submit_time))
+        if value >= best:
+            return best
+    return value
+
+
+def test_by_hand() -> None:
+    # One node of 4 cards. wide: 4 cards, 2 s, weight 1; tall: 1 card, 4 s, weight 1; flat: 4 cards, 1 s, weight 4.
+    # flat first (4 x 1), then wide (1 x 3), then tall (1 x 7): 14. With tall before wide: 4 + 5 + 7 = 16.
+    snapshot = cluster(1, job("wide", 1, 4, 2), job("tall", 1, 1, 4), job("flat", 1, 4, 1, 4))
+    found = placement.schedule(snapshot)
+    assert (found.value, found.bound, found.status) == (14.0, 14.0, "proven")
+    assert dict(zip(found.jobs.job, found.jobs.start, strict=True)) == {"wide": 1.0, "tall": 3.0, "flat": 0.0}
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_few_jobs_are_settled_as_by_brute_force(seed: int) -> None:
+    snapshot = random_cluster(seed, 4)
+    found = placement.schedule(snapshot)
+    assert (found.value, found.status) == (brute(snapshot), "proven")
+
+
+@pytest.mark.parametrize("seed", range(40, 46))
+def test_nodes_together_bound_what_nodes_apart_reach(seed: int) -> None:
+    snapshot = random_cluster(seed, 4)
+    work = compile_work(snapshot)
+    by_counts = counted(work)
+    assert by_counts is not None
+    first = parallel(by_counts, range(work.jobs), present(by_counts))
+    few = labels.Few.of(by_counts, first)
+    if few is None:
+        pytest.fail("these are few jobs on nodes that are alike")
+    together, apart = few.settle(first.value, False), few.settle(first.value, True)
+    assert together is not None
+    assert apart is not None
+    assert together.bound <= apart.bound == 1000 * brute(snapshot) <= first.value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_never_worse_than_a_rule(seed: int) -> None:
+    rng = Random(seed)
+    jobs = [
+        job(f"j{n}", 1, rng.randint(1, SIZE), rng.randint(1, 50), rng.randint(1, 5), rng.randint(0, 60))
+        for n in range(18)
+    ]
+    snapshot = cluster(2, *jobs)
+    found = placement.schedule(snapshot)
+    work = compile_work(snapshot)
+    rules = {name: baseline(work, name).table.value(work) / 1000 for name in BASELINES.keys() - SLOW}
+    assert found.bound is not None
+    assert found.bound <= found.value <= min(rules.values())
+
+
+def test_moves_only_make_it_better_and_each_pass_is_whole() -> None:
+    rng = Random(5)
+    jobs = [
+        job(f"j{n}", 1, rng.randint(1, SIZE), rng.randint(1, 30), rng.randint(1, 5), rng.randint(0, 40))
+        for n in range(30)
+    ]
+    by_counts = counted(compile_work(cluster(2, *jobs)))
+    assert by_counts is not None
+    base = present(by_counts)
+    begin = parallel(by_counts, range(30), base)
+    improver = Improver(by_counts, base, begin.starts, 0)
+    values = [begin.value]
+    for moves in (10, 50, 200):
+        best = improver.run(lambda done, moves=moves: done >= moves)  # type: ignore[misc]
+        # what is remembered of passes on the way gives what a whole pass over the same order gives
+        assert serial(by_counts, [start[0] for start in best.starts], base).value == best.value
+        values.append(best.value)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] < values[0]
+
+
+def test_cards_are_kept_for_the_whole_of_a_stretch() -> None:
+    running = Running(tasks=(RunningTask(group="w", index=0, node="n-0", gpus=(1, 2)),))
+    old = Job(
+        name="old",
+        groups=(TaskGroup(name="w", task=Task(gpus=2)),),
+        duration=Duration(seconds=3),
+        running=running,
+    )
+    jobs = [job(f"j{n}", 1, 1 + n % 3, 1 + n % 4, 1, n % 5) for n in range(12)]
+    by_counts = counted(compile_work(cluster(2, old, *jobs)))
+    assert by_counts is not None
+    found = stretches_of(by_counts, parallel(by_counts, range(1, 13), present(by_counts)).starts)
+    assert [one.tasks for one in found if one.job == 0] == [((0, 0, (0, (1, 2))),)]
+    for one, other in combinations(found, 2):
+        if one.start < other.end and other.start < one.end:
+            held = [{(node, card) for _, _, (node, cards) in each.tasks for card in cards} for each in (one, other)]
+            assert not held[0] & held[1]
+
+
+def test_models_and_order_and_deadlines() -> None:
+    # a on the fast card from 0 to 2; b comes after a, and ends on the fast card at 4, on the slow one at 10. c could end at 8 on the slow card, too late, and at 6 on the fast one behind b: too late as well.
+    fast, slow = Node(name="f", gpus=(Gpu(model="F", count=1),)), Node(name="s", gpus=(Gpu(model="S", count=1),))
+
+    def one(name: str, **more: object) -> Job:
+        duration = Duration(seconds=8, gpu_models={"F": 0.25})
+        group = TaskGroup(name="w", task=Task(gpus=1))
+        return Job(name=name, groups=(group,), duration=duration, **more)  # type: ignore[arg-type]
+
+    jobs = (one("a", weight=9), one("b", weight=9, after=("a",)), one("c", deadline=5.0, hard_deadline=True))
+    found = placement.schedule(Snapshot(nodes=(fast, slow), jobs=jobs))
+    assert dict(zip(found.jobs.job, found.jobs.end, strict=True)) == {"a": 2.0, "b": 4.0}
+    assert [(out.job, out.reason) for out in found.left_out] == [("c", "late")]
