@@ -25,7 +25,7 @@ from . import cpsat
 from .common import Trace, Unsupported, improving
 
 Point = tuple[float, float]
-"""Seconds since the beginning, and what there was then."""
+"""Seconds since the beginning, and what there was then; or a start and an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Solved:
 
 
 def run(
-    snapshot: pl.Snapshot, limit: float, seed: int, workers: int = 1, started: Sequence[float] | None = None
+    snapshot: pl.Snapshot, limit: float, seed: int, workers: int = 1, started: Sequence[Point] | None = None
 ) -> Solved:
     """Solve a snapshot of gangs that all wait, each of one group of like tasks.
 
@@ -80,8 +80,8 @@ def run(
     limit : float
         Seconds.
     seed, workers : int
-    started : sequence of float, optional
-        Seconds at which each gang starts in some schedule, given as a hint.
+    started : sequence of (start, end), optional
+        Seconds at which each gang starts and ends in some schedule, given as a hint.
 
     Raises
     ------
@@ -111,6 +111,9 @@ def run(
                 continue
             use = model.new_bool_var(f"use{number}/{slowest}")
             chosen.append(use)
+            if started is not None:
+                began, ended = started[number]
+                model.add_hint(use, round(1000 * (ended - began)) == length)
             span = model.new_optional_interval_var(start, length // unit, end, use, f"span{number}/{slowest}")
             for place in range(slowest, len(capacities)):
                 intervals[place].append(span)
@@ -122,8 +125,9 @@ def run(
         model.add_cumulative(intervals[place], asked[place], sum(capacities[: place + 1]))
     begun = sum(one.weight * (one.release // unit) for one in demands)
     model.minimize(sum(one.weight * end for one, end in zip(demands, ends, strict=True)) - begun)
-    for number, at in enumerate(started or ()):
-        model.add_hint(starts[number], round(1000 * at) // unit)
+    for number, times in enumerate(started or ()):
+        for variable, at in zip((starts[number], ends[number]), times, strict=True):
+            model.add_hint(variable, round(1000 * at) // unit)
     values: list[Point] = []
     last: list[int] = []
 
