@@ -40,6 +40,8 @@ RULE_SECONDS = 120.0
 RIGID_SECONDS, DRAWN = 60.0, 20
 """Limit of a rigid instance, and how many are drawn."""
 HOUR = 3600.0
+SLACK = 1e-3
+"""Sums of weight times seconds are of whole milliseconds; less than one is what floating point leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,21 @@ def compared(row: Row, rules: Mapping[str, Row | None], peers: Mapping[str, Row]
             "peer_seconds": min(number(one, "seconds") for one in there),
             "peer_ratio": min(number(one, "value") for one in there) / value,
             "placed_ratio": min(number(one, "placed") for one in there) / value,
-            "bound_ratio": max(number(one, "bound") for one in there) / number(row, "bound") if bound else None,
         }
+    bounds = [number(one, "bound") for one in peers.values() if one.get("bound") is not None]
+    if bounds and bound:
+        row["bound_ratio"] = max(bounds) / number(row, "bound")
+    refuse_contradictions(row, [*values.values(), *(number(one, "placed") for one in there)], bounds)
     return row
+
+
+def refuse_contradictions(row: Row, values: Sequence[float], bounds: Sequence[float]) -> None:
+    """Stop where a schedule that can be had is better than what is proven to be the best, ours or another's."""
+    value, what = number(row, "value"), row.get("name") or f"{row.get('case')}, seed {row.get('seed')}"
+    if row["bound"] is not None and min([value, *values]) < number(row, "bound") - SLACK:
+        raise SystemExit(f"{what}: {min([value, *values])} can be had, but {row['bound']} is said to be the least")
+    if max(bounds, default=value) > value + SLACK:
+        raise SystemExit(f"{what}: {value} can be had, but CP-SAT says that {max(bounds)} is the least")
 
 
 def measure(name: str, case: Case, seed: int, limit: float, rules: Sequence[str], peers: Sequence[str]) -> Row:

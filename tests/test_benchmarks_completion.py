@@ -167,6 +167,16 @@ def test_the_worst_of_ours_and_the_best_of_others() -> None:
     assert completion.worst([first, other | {"gap_percent": None}])["gap_percent"] is None
 
 
+def test_what_contradicts_itself_is_told() -> None:
+    row: table.Row = {"name": "x", "value": 20.0, "bound": 15.0}
+    completion.compared(row, {"fifo": {"value": 15.0}}, {"cp-sat": {"bound": 20.0}})
+    assert row["bound_ratio"] == 20 / 15
+    with pytest.raises(SystemExit, match=r"x: 14\.0 can be had, but 15\.0 is said"):
+        completion.compared(row, {"fifo": {"value": 14.0}}, {})
+    with pytest.raises(SystemExit, match=r"x: 20\.0 can be had, but CP-SAT says that 21\.0"):
+        completion.compared(row, {}, {"cp-sat": {"bound": 21.0}})
+
+
 def test_gaps_and_courses_in_percent() -> None:
     assert planning.percent(20.0, 15.0) == 25.0
     assert planning.percent(0.0, 0.0) == 0.0
@@ -174,7 +184,7 @@ def test_gaps_and_courses_in_percent() -> None:
     course = [[1.0, 30.0, None, "rules"], [2.0, 35.0, 10.0, "search"], [3.0, 24.0, 20.0, "end"]]
     value, bound = completion.curves_of({"bound": 20.0, "course": course})
     # 35 is no improvement on 30
-    assert value == curves.Curve("value", [(1.0, 50.0), (2.0, 50.0), (3.0, pytest.approx(20.0))])
+    assert value == curves.Curve("value", [(1.0, 50.0), (2.0, 50.0), (3.0, 100 * (24 / 20 - 1))])
     assert bound == curves.Curve("bound", [(2.0, -50.0), (3.0, 0.0)])
     assert completion.curves_of({"bound": None, "course": course}) == []
 
