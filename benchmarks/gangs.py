@@ -73,7 +73,15 @@ def snapshot(
         Of the run time, by card model.
     each : int
         Cards of a node.
+
+    Raises
+    ------
+    ValueError
+        If a gang asks for more cards than a node has, and not for whole nodes.
     """
+    odd = [gang.cards for gang in gangs if gang.cards > each and gang.cards % each]
+    if odd:
+        raise ValueError(f"a gang of {odd[0]} cards is not of whole nodes of {each}")
     return pl.Snapshot(
         description=f"{len(gangs)} gangs on {sum(nodes.values())} nodes of {each} cards",
         nodes=tuple(
@@ -94,7 +102,7 @@ def snapshot(
                 groups=(
                     pl.TaskGroup(
                         name="workers",
-                        count=math.ceil(gang.cards / each),
+                        count=max(1, gang.cards // each),
                         task=pl.Task(gpus=min(gang.cards, each)),
                     ),
                 ),

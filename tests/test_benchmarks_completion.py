@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
+import math
 import re
 import sys
 from pathlib import Path
+from random import Random
 from statistics import median
 from xml.etree import ElementTree
 
@@ -69,6 +71,14 @@ def test_a_small_cluster_is_asked_for_no_more_than_it_has() -> None:
     assert {_cards(job) for job in gangs.load(100, 1, gangs.ONE_MODEL, 0).jobs} == {1, 2, 4, 8}
 
 
+def test_run_times_are_lognormal() -> None:
+    rng = Random(0)
+    logs = sorted(math.log(gangs.run_time(rng) / gangs.MEDIAN) for _ in range(4000))
+    # one sigma on either side of the median holds 68.3 %, and 8 h are 2.77 sigma above it
+    assert sum(abs(one) < 1 for one in logs) / 4000 == pytest.approx(0.683, abs=0.02)
+    assert logs[-1] == math.log(16)
+
+
 def test_small_instances_come_at_once_or_one_after_the_other() -> None:
     for seed in range(4):
         made = gangs.small(seed).snapshot
@@ -111,6 +121,11 @@ def test_known_optima_are_read(tmp_path: Path) -> None:
     assert (wide.name, wide.optimum) == ("wide", 4)
     assert [(job.groups[0].count, _cards(job)) for job in wide.snapshot.jobs] == [(2, 16), (1, 4)]
     assert (wide.snapshot.nodes[0].count, wide.snapshot.nodes[0].gpus[0].count) == (2, 8)
+
+
+def test_a_gang_of_more_than_a_node_is_of_whole_nodes(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="12 cards is not of whole nodes of 8"):
+        _written(tmp_path, {**NODES, "jobs": [{"q": 12, "p": 1, "w": 1, "r": 0}]})
 
 
 def test_a_row_of_a_known_optimum(tmp_path: Path) -> None:
