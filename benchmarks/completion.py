@@ -6,7 +6,8 @@ Each call is made in a process of its own, and its seconds are those of the whol
 schedule included. What was found and proven over time goes into the file of `--output`, and is drawn by `--svg`.
 
 `rigid` takes small instances: those of known optima in the files that are given (see `gangs.known`), and 20 drawn ones
-of 30 to 60 gangs. What is proven is held against the known optimum.
+of 30 to 60 gangs. What is proven is held against the known optimum. Those gangs run for seconds: a rule that decides in
+rounds of minutes, as `gavel` does, is far off there for that alone.
 
 Gaps are (value - bound) / value, those of greedy rules to the bound of `placement.schedule`, or to the known optimum
 where there is one. CP-SAT has the same limit and one worker, and a model without nodes (see `peers/cpsat_time.py`): its

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import subprocess
 import sys
@@ -34,9 +33,7 @@ def ours(snapshot: pl.Snapshot, limit: float) -> Row:
     def report(value: float | None, bound: float | None, phase: str) -> None:
         course.append([round(time.perf_counter() - began, 3), value, bound, phase])
 
-    # not every version tells of what it finds on the way
-    told = {"report": report} if "report" in inspect.signature(pl.schedule).parameters else {}
-    found = pl.schedule(snapshot, time_limit=limit, **told)  # type: ignore[arg-type]
+    found = pl.schedule(snapshot, time_limit=limit, report=report)
     seconds = time.perf_counter() - began
     course.append([round(seconds, 3), found.value, found.bound, "end"])
     return {
