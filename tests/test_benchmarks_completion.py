@@ -152,8 +152,8 @@ def test_a_value_below_the_optimum_is_told(tmp_path: Path) -> None:
 
 
 def test_a_row_of_a_load() -> None:
-    case = completion.Case(gangs=8, nodes=3, factors=gangs.MODELS, seconds=2.0)
-    row = completion.measure("tiny", case, 0, 2.0, ("smith",), planning.PEERS[:1])
+    case = completion.Case(gangs=5, nodes=3, factors=gangs.MODELS, seconds=1.0)
+    row = completion.measure("tiny", case, 0, 1.0, ("smith",), planning.PEERS[:1])
     value = table.number(row, "value")
     assert row["best_greedy"] == "smith"
     assert table.number(row, "greedy_over_ours") >= 1
