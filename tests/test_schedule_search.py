@@ -173,8 +173,8 @@ def test_cards_are_kept_for_the_whole_of_a_stretch() -> None:
 
 
 def test_models_and_order_and_deadlines() -> None:
-    # a on the fast card from 0 to 2; b comes after a, and ends on the fast card at 4, on the slow one at 10. c could end
-    # at 8 on the slow card, too late, and at 6 on the fast one behind b: too late as well.
+    # a on the fast card from 0 to 2; b comes after a, and ends on the fast card at 4, on the slow one at 10. c could
+    # end at 8 on the slow card, too late, and at 6 on the fast one behind b: too late as well.
     fast, slow = Node(name="f", gpus=(Gpu(model="F", count=1),)), Node(name="s", gpus=(Gpu(model="S", count=1),))
 
     def one(name: str, **more: object) -> Job:
