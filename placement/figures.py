@@ -37,7 +37,7 @@ def figures(snapshot: Snapshot, jobs: JobTimes, stretches: Stretches, tasks: Str
         priorities={name: spread(jobs, rows) for name, rows in sorted(priorities.items(), key=lambda one: int(one[0]))},
         makespan=makespan,
         utilisation=_utilisation(snapshot, stretches, tasks, makespan),
-        preemptions=_preemptions(jobs, stretches),
+        preemptions=_preemptions(snapshot, jobs, stretches, tasks),
     )
 
 
@@ -74,9 +74,28 @@ def _rank(ordered: Sequence[int], percent: int) -> float:
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] / 1000 if ordered else 0.0
 
 
-def _preemptions(jobs: JobTimes, stretches: Stretches) -> int:
+def _preemptions(snapshot: Snapshot, jobs: JobTimes, stretches: Stretches, tasks: StretchTasks) -> int:
+    """Return how often jobs are stopped: before each stretch but a first one, and before that, too, if it runs now.
+
+    A job that is stopped at once has no stretch of what it did until now. It is told from one that goes on by where it
+    is in its first stretch, by when that starts, and by being restored in it.
+    """
     listed = set(jobs.job)
-    return sum(job in listed for job in stretches.job) - len(jobs)
+    first: dict[str, int] = {}
+    for stretch, name in enumerate(stretches.job):
+        first.setdefault(name, stretch)
+    places: dict[int, set[tuple[str, int, str, tuple[int, ...]]]] = defaultdict(set)
+    columns = zip(tasks.stretch, tasks.group, tasks.index, tasks.node, tasks.gpus, strict=True)
+    for stretch, group, index, node, gpus in columns:
+        places[stretch].add((group, index, node, tuple(sorted(gpus))))
+    stops = sum(name in listed for name in stretches.job) - len(jobs)
+    for job in snapshot.jobs:
+        if job.running is not None and job.name in listed:
+            stretch = first[job.name]
+            here = {(task.group, task.index, task.node, tuple(sorted(task.gpus))) for task in job.running.tasks}
+            later = _milli(stretches.start[stretch]) or _milli(stretches.restart[stretch])
+            stops += bool(later or here != places[stretch])
+    return stops
 
 
 def _utilisation(snapshot: Snapshot, stretches: Stretches, tasks: StretchTasks, makespan: float) -> float | None:
