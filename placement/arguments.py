@@ -68,9 +68,11 @@ def _is_number(value: object) -> bool:
 
 
 def refuse_objectives(objectives: tuple[str, ...]) -> None:
-    """Raise `UsageError` for an objective that no method pursues yet."""
+    """Raise `UsageError` for an objective that is not one of plans."""
     if "completion_time" in objectives:
         usable = ", ".join(name for name in OBJECTIVES if name != "completion_time")
         raise UsageError.one(
-            "no model has the objective completion_time yet", f"choose among {usable}", path="objectives"
+            "completion_time is about when jobs run, and a plan is about now",
+            f"use `placement schedule`, or choose among {usable}",
+            path="objectives",
         )
