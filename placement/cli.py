@@ -29,6 +29,7 @@ from placement.commands import (
     partition,
     preempt,
     repartition,
+    schedule,
     schema,
     sharing,
     simulate,
@@ -189,6 +190,7 @@ app.command()(partition.partition)
 app.command()(consolidate.consolidate)
 app.command()(preempt.preempt)
 app.command()(sharing.sharing)
+app.command()(schedule.schedule)
 app.command()(simulate.simulate)
 app.command()(instances.instances)
 app.command()(schema.schema)

@@ -12,6 +12,7 @@ from placement.commands.files import STANDARD, Output
 from placement.plan import Plan
 from placement.snapshot import EventLog
 from placement.snapshot.read import schema as snapshot_schema
+from placement.timetable import Schedule
 
 
 class Document(StrEnum):
@@ -19,16 +20,21 @@ class Document(StrEnum):
 
     SNAPSHOT = "snapshot"
     PLAN = "plan"
+    SCHEDULE = "schedule"
     EVENTS = "events"
+
+
+RECORDS: dict[Document, type[msgspec.Struct]] = {
+    Document.PLAN: Plan,
+    Document.SCHEDULE: Schedule,
+    Document.EVENTS: EventLog,
+}
 
 
 def schema(
     document: Annotated[Document, typer.Argument(help="The format to describe.")] = Document.SNAPSHOT,
 ) -> None:
     """Print the JSON Schema of a file format."""
-    if document is Document.SNAPSHOT:
-        described = snapshot_schema()
-    else:
-        described = msgspec.json.schema(Plan if document is Document.PLAN else EventLog)
+    described = snapshot_schema() if document is Document.SNAPSHOT else msgspec.json.schema(RECORDS[document])
     text = msgspec.json.format(msgspec.json.encode(described), indent=2)
     Output.to(STANDARD).write(text + b"\n")

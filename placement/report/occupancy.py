@@ -67,11 +67,11 @@ def occupancy(snapshot: Snapshot, plan: Plan | None = None) -> list[Row]:
             continue
         for place in job.running.tasks:
             for index in place.gpus:
-                part = Part(job.name, _share(tasks[place.group]), running=True)
+                part = Part(job.name, share_of(tasks[place.group]), running=True)
                 rows[place.node].cards[index].parts.append(part)
     for name, group, _, where, gpus in plan.tasks if plan else ():
         for index in gpus:
-            rows[where].cards[index].parts.append(Part(name, _share(pending[name][group]), running=False))
+            rows[where].cards[index].parts.append(Part(name, share_of(pending[name][group]), running=False))
     return [row for row in rows.values() if row.cards]
 
 
@@ -80,8 +80,8 @@ def names(name: str, count: int) -> Iterator[str]:
     return iter([name]) if count == 1 else (f"{name}-{copy}" for copy in range(count))
 
 
-def _share(task: Task) -> Fraction:
-    """Return what part of a card a task takes; a MIG instance is drawn as what it counts as."""
+def share_of(task: Task) -> Fraction:
+    """Return what part of each of its cards a task takes; a MIG instance is drawn as what it counts as."""
     if task.mig_profile:
         return fraction(task.mig_profile) or Fraction(1)
     return units.exact(1 if task.gpu_share is None else task.gpu_share)

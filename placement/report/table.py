@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placement.check import RUNNING
-from placement.plan import Baseline, Pending, Phase, Plan, Usage
+from placement.plan import Baseline, Phase, Plan, Usage
 from placement.report import picture
 from placement.report.terminal import counted, number, percent, plain, table
 from placement.snapshot import Snapshot
@@ -55,10 +55,10 @@ def plan_report(snapshot: Snapshot, plan: Plan) -> RenderableType:
     ]
     if picture.fits(snapshot, plan):
         parts += [picture.text(snapshot, plan), Text()]
-    parts += _pending(plan.pending)
+    parts += grouped("Jobs that do not run in full", [(item.job, item.detail) for item in plan.pending])
     carried = [note.removeprefix(RUNNING) for note in plan.notes if note.startswith(RUNNING)]
-    parts += _lines(CARRIED, carried, len(carried))
-    parts += _lines("Notes", [note for note in plan.notes if not note.startswith(RUNNING)])
+    parts += lines(CARRIED, carried, len(carried))
+    parts += lines("Notes", [note for note in plan.notes if not note.startswith(RUNNING)])
     return Group(*parts[:-1])
 
 
@@ -113,26 +113,35 @@ def _usage(usage: Usage, greedy: Baseline | None) -> Table:
     return grid
 
 
-def _pending(pending: Sequence[Pending]) -> list[RenderableType]:
-    if not pending:
+def grouped(heading: str, jobs: Sequence[tuple[str, str]]) -> list[RenderableType]:
+    """Return jobs by what there is to say of them, what is said of most first; nothing where there are none.
+
+    Parameters
+    ----------
+    heading : str
+    jobs : sequence of (str, str)
+        Name of the job, and what there is to say.
+    """
+    if not jobs:
         return []
-    kinds: dict[str, list[Pending]] = {}
-    for item in pending:
-        kinds.setdefault(item.detail, []).append(item)
+    kinds: dict[str, list[str]] = {}
+    for job, detail in jobs:
+        kinds.setdefault(detail, []).append(job)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right")
     grid.add_column(overflow="fold")
-    for detail, items in sorted(kinds.items(), key=lambda kind: -len(kind[1])):
-        named = ", ".join(item.job for item in items[:EXAMPLES])
-        more = f" and {number(len(items) - EXAMPLES)} more" if len(items) > EXAMPLES else ""
-        grid.add_row(number(len(items)), Text("\n").join([plain(detail), plain(f"{named}{more}", "dim")]))
-    return [Text("Jobs that do not run in full", "bold"), grid, Text()]
+    for detail, found in sorted(kinds.items(), key=lambda kind: -len(kind[1])):
+        named = ", ".join(found[:EXAMPLES])
+        more = f" and {number(len(found) - EXAMPLES)} more" if len(found) > EXAMPLES else ""
+        grid.add_row(number(len(found)), Text("\n").join([plain(detail), plain(f"{named}{more}", "dim")]))
+    return [Text(heading, "bold"), grid, Text()]
 
 
-def _lines(heading: str, lines: Sequence[str], most: int = 3 * EXAMPLES) -> list[RenderableType]:
-    if not lines:
+def lines(heading: str, listed: Sequence[str], most: int = 3 * EXAMPLES) -> list[RenderableType]:
+    """Return sentences below a heading, the first ones of many; nothing where there are none."""
+    if not listed:
         return []
-    shown = [plain(f"  {line}") for line in lines[:most]]
-    if len(lines) > len(shown):
-        shown.append(plain(f"  and {number(len(lines) - len(shown))} more"))
+    shown = [plain(f"  {line}") for line in listed[:most]]
+    if len(listed) > len(shown):
+        shown.append(plain(f"  and {number(len(listed) - len(shown))} more"))
     return [Text(heading, "bold"), *shown, Text()]

@@ -1,0 +1,406 @@
+"""A schedule as a picture: a band for each node, a line in it for each card, time from left to right, a colour per job.
+
+A page or picture is one file that needs nothing else; what a box stands for is shown when it is pointed at.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from placement.report.occupancy import names, share_of
+from placement.report.picture import COLOURS, LEFT, LINE, label
+from placement.report.terminal import counted, number, percent, printable
+from placement.snapshot import Node, Snapshot, Task
+from placement.snapshot.fields import Names
+from placement.snapshot.leaves import leaf_tasks
+from placement.timetable import Schedule
+
+MOST_CARDS = 512
+"""Lines that are drawn; nodes beyond are counted."""
+MOST_BOXES = 10_000
+"""Boxes that are drawn, those of most cards times seconds; the rest is counted."""
+WIDTH, CARD, BETWEEN = 960, 12, 6
+"""Of the time axis, of a card's line, and between nodes, in pixels."""
+TICKS = 12
+"""Most marks of the time axis."""
+STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+"""Seconds between two marks; beyond these, whole days."""
+
+PATTERNS = (
+    '<defs><pattern id="restart" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect width="3" height="6" fill="#fff" fill-opacity="0.6"/></pattern>'
+    '<pattern id="lost" width="4" height="4" patternUnits="userSpaceOnUse">'
+    '<rect width="2" height="2" fill="#000" fill-opacity="0.7"/></pattern></defs>'
+)
+"""What is laid over the time in which a job is restored, and over work that is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A stretch of a job on neighbouring cards of a node.
+
+    Attributes
+    ----------
+    job : str
+    node : str
+    first, cards : int
+        Index of the first card, and how many.
+    low, share : Fraction
+        From where on the job has how much of each card; it has all of several.
+    start, end : float
+        Seconds after the snapshot's time.
+    restart, lost : float
+        Seconds at its beginning in which it is restored, and at its end of work that is lost.
+    running : bool
+        Whether it runs now.
+    endless : bool
+        Whether it has no end; then `end` is that of the picture.
+    """
+
+    job: str
+    node: str
+    first: int
+    cards: int
+    low: Fraction
+    share: Fraction
+    start: float
+    end: float
+    restart: float = 0.0
+    lost: float = 0.0
+    running: bool = False
+    endless: bool = False
+
+    @property
+    def area(self) -> float:
+        """Cards times seconds."""
+        return self.cards * float(self.share) * (self.end - self.start)
+
+
+@dataclass(slots=True)
+class Chart:
+    """What is drawn, and how much is not.
+
+    Attributes
+    ----------
+    nodes : list of (str, Node)
+    boxes : list of Box
+    end : float
+        Of the time axis, in seconds after the snapshot's time.
+    hidden_nodes, hidden_boxes, without_cards : int
+        Nodes and boxes that are left out for their number, and tasks without cards, which no line is there for.
+    """
+
+    nodes: list[tuple[str, Node]]
+    boxes: list[Box]
+    end: float
+    hidden_nodes: int = 0
+    hidden_boxes: int = 0
+    without_cards: int = 0
+
+
+def chart(snapshot: Snapshot, schedule: Schedule) -> Chart:
+    """Return what a picture of a schedule shows.
+
+    Nodes in use come first, each kind in the order of the snapshot, until there are `MOST_CARDS` cards.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    schedule : Schedule
+        Checked, for this snapshot.
+    """
+    end = schedule.figures.makespan
+    laid = _Lines(snapshot)
+    without = _lay_stretches(laid, snapshot, schedule) + _lay_endless(laid, snapshot, schedule, end)
+    used = {box.node for box in laid.boxes}
+    nodes = [(name, node) for node in snapshot.nodes if _cards(node) for name in names(node.name, node.count)]
+    nodes.sort(key=lambda one: one[0] not in used)
+    drawn: list[tuple[str, Node]] = []
+    room = MOST_CARDS
+    for name, node in nodes:
+        room -= _cards(node)
+        if room < 0 and drawn:
+            break
+        drawn.append((name, node))
+    inside = {name for name, _ in drawn}
+    boxes = [box for box in laid.boxes if box.node in inside]
+    kept = boxes
+    if len(boxes) > MOST_BOXES:
+        kept = sorted(boxes, key=lambda box: -box.area)[:MOST_BOXES]
+    return Chart(drawn, kept, end, len(nodes) - len(drawn), len(boxes) - len(kept), without)
+
+
+def _cards(node: Node) -> int:
+    return sum(gpu.count for gpu in node.gpus)
+
+
+def _lay_stretches(laid: _Lines, snapshot: Snapshot, schedule: Schedule) -> int:
+    """Lay every stretch of a job with an end; return how many tasks have no cards."""
+    running = {job.name for job in snapshot.jobs if job.running is not None}
+    stretches, without = schedule.stretches, 0
+    tasks = schedule.tasks
+    for stretch, group, node, gpus in zip(tasks.stretch, tasks.group, tasks.node, tasks.gpus, strict=True):
+        job = stretches.job[stretch]
+        if not gpus:
+            without += 1
+            continue
+        times = stretches.start[stretch], stretches.end[stretch]
+        parts = stretches.restart[stretch], stretches.lost[stretch]
+        # one that is stopped at once runs again later, or is restored first
+        laid.lay(job, group, node, gpus, times, parts, running=job in running and not times[0] and not parts[0])
+    return without
+
+
+def _lay_endless(laid: _Lines, snapshot: Snapshot, schedule: Schedule, end: float) -> int:
+    """Lay running jobs that have no end; return how many tasks have no cards."""
+    ending, without = set(schedule.stretches.job), 0
+    for job in snapshot.jobs:
+        if job.running is None or job.name in ending:
+            continue
+        for task in job.running.tasks:
+            if task.gpus:
+                times = 0.0, end
+                laid.lay(job.name, task.group, task.node, task.gpus, times, (0.0, 0.0), running=True, endless=True)
+            else:
+                without += 1
+    return without
+
+
+@dataclass(slots=True)
+class _Lines:
+    """Lays boxes on cards, those that share one beside one another.
+
+    Attributes
+    ----------
+    boxes : list of Box
+    """
+
+    snapshot: Snapshot
+    boxes: list[Box] = field(default_factory=list)
+    _known: Names = field(init=False)
+    _tasks: dict[int, dict[str, Task]] = field(default_factory=dict)
+    _shared: dict[tuple[str, int], list[tuple[float, float, Fraction, Fraction]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def __post_init__(self) -> None:
+        jobs = self.snapshot.jobs
+        self._known = Names("job", [job.name for job in jobs], [job.count for job in jobs])
+
+    def lay(
+        self,
+        job: str,
+        group: str,
+        node: str,
+        gpus: Sequence[int],
+        times: tuple[float, float],
+        parts: tuple[float, float],
+        *,
+        running: bool,
+        endless: bool = False,
+    ) -> None:
+        """Lay the cards of a task: a box for those side by side, one for each that it does not have all of."""
+        share = self._share(job, group)
+        for first, count in _runs(gpus) if share == 1 else ((gpu, 1) for gpu in gpus):
+            low = Fraction(0) if share == 1 else self._low(node, first, times, share)
+            self.boxes.append(Box(job, node, first, count, low, share, *times, *parts, running, endless))
+
+    def _share(self, job: str, group: str) -> Fraction:
+        entry = self._known.find(job)
+        if entry is None:
+            return Fraction(1)
+        if entry not in self._tasks:
+            self._tasks[entry] = dict(leaf_tasks(self.snapshot.jobs[entry].groups))
+        return share_of(self._tasks[entry][group])
+
+    def _low(self, node: str, card: int, times: tuple[float, float], share: Fraction) -> Fraction:
+        """Return the lowest place that is free all that time; 0 where none is, which boxes then lie on each other."""
+        start, end = times
+        there = self._shared[node, card]
+        beside = [(low, high) for begin, over, low, high in there if begin < end and start < over]
+        for low in sorted({Fraction(0), *(high for _, high in beside)}):
+            if low + share <= 1 and all(low + share <= other or high <= low for other, high in beside):
+                break
+        else:
+            low = Fraction(0)
+        there.append((start, end, low, low + share))
+        return low
+
+
+def _runs(gpus: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the number of indices that follow one another."""
+    ordered = sorted(gpus)
+    start = 0
+    for place in range(1, len(ordered) + 1):
+        if place == len(ordered) or ordered[place] != ordered[place - 1] + 1:
+            yield ordered[start], place - start
+            start = place
+
+
+# --- drawing -------------------------------------------------------------------------------------------------
+
+
+def svg(snapshot: Snapshot, schedule: Schedule) -> str:
+    """Return the picture of a schedule as one SVG element.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    schedule : Schedule
+        Checked, for this snapshot.
+    """
+    drawn = chart(snapshot, schedule)
+    margin = LEFT * 2 + 7 * max((len(printable(name)) for name, _ in drawn.nodes), default=0)
+    scale = WIDTH / drawn.end if drawn.end > 0 else 0.0
+    top = LEFT + LINE
+    shapes, place = [PATTERNS, label(LEFT, LINE, _title(schedule), weight="bold")], {}
+    top += LINE
+    for name, node in drawn.nodes:
+        height = CARD * _cards(node)
+        place[name] = top
+        shapes.append(label(LEFT, top + min(height / 2 + 4, 11), name))
+        shapes += _ground(snapshot, drawn, name, node, margin, top, scale)
+        top += height + BETWEEN
+    shapes[2:2] = _axis(drawn.end, scale, margin, LEFT + 2 * LINE, top)
+    turns = _turns(snapshot)
+    for box in drawn.boxes:
+        shapes += _box(box, COLOURS[turns[box.job] % len(COLOURS)], margin, place[box.node], scale)
+    for line in _legend(snapshot, drawn):
+        top += LINE
+        shapes.append(label(LEFT, top, line))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{margin + WIDTH + 60:g}" height="{top + LINE:g}" '
+        f'font-family="system-ui, sans-serif" font-size="11" role="img">{"".join(shapes)}</svg>'
+    )
+
+
+def page(snapshot: Snapshot, schedule: Schedule) -> str:
+    """Return the picture as a page of its own; see `svg`."""
+    title = html.escape(printable(_title(schedule)))
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
+        f'<body style="margin:1em;background:#fff">{svg(snapshot, schedule)}</body></html>'
+    )
+
+
+def _title(schedule: Schedule) -> str:
+    gap = "" if schedule.gap is None else f", at most {percent(100 * schedule.gap)} % from the best"
+    return f"{counted(len(schedule.jobs), 'job')}, weighted completion time {number(schedule.value)} s{gap}"
+
+
+def _turns(snapshot: Snapshot) -> dict[str, int]:
+    """Return a number for each job by its place in the snapshot, so that it has its colour in every schedule."""
+    listed = (name for job in snapshot.jobs for name in names(job.name, job.count))
+    return {name: turn for turn, name in enumerate(listed)}
+
+
+def _axis(end: float, scale: float, left: float, top: float, bottom: float) -> Iterator[str]:
+    """Yield the marks of the time axis."""
+    if not end > 0:
+        yield label(left, top - 6, "nothing here has an end")
+        return
+    step = next((step for step in STEPS if end / step <= TICKS), 0)
+    step = step or 86400 * -int(-end // (86400 * TICKS))
+    mark = 0
+    while mark <= end:
+        x = left + mark * scale
+        yield f'<path d="M{x:g} {top - 2:g}V{bottom:g}" stroke="#ddd"/>'
+        yield label(x, top - 6, clock(mark))
+        mark += step
+
+
+def clock(seconds: int) -> str:
+    """Return whole seconds in the largest units that say them.
+
+    Examples
+    --------
+    >>> clock(0), clock(90), clock(5400), clock(172800)
+    ('0', '1 min 30 s', '1 h 30 min', '2 d')
+    """
+    parts = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        amount, seconds = divmod(seconds, size)
+        parts += [f"{amount:,} {unit}"] if amount else []
+    return " ".join(parts) or "0"
+
+
+def _ground(
+    snapshot: Snapshot, drawn: Chart, name: str, node: Node, left: float, top: float, scale: float
+) -> Iterator[str]:
+    """Yield the lines of a node's cards, and the times for which it is set aside."""
+    y = top
+    for gpu in node.gpus:
+        colour = "#f4f4f4" if gpu.health == "healthy" else "#cfcfcf"
+        yield _rect(left, y, WIDTH, CARD * gpu.count, colour, f"{name}: {gpu.count} {gpu.model}, {gpu.health}")
+        for line in range(1, gpu.count):
+            yield f'<path d="M{left:g} {y + CARD * line:g}h{WIDTH}" stroke="#fff"/>'
+        y += CARD * gpu.count
+    for window in snapshot.reservations:
+        begin, over = max(0.0, window.start - snapshot.time), min(drawn.end, window.end - snapshot.time)
+        if name in window.nodes and begin < over:
+            whom = ", ".join([*window.jobs, *window.queues]) or "nobody"
+            note = f"{window.name}: {name} is set aside for {whom}"
+            yield _rect(left + begin * scale, top, (over - begin) * scale, y - top, "#d7e3f4", note)
+
+
+def _box(box: Box, colours: tuple[str, str], left: float, top: float, scale: float) -> Iterator[str]:
+    x, y = left + box.start * scale, top + CARD * (box.first + float(box.low))
+    width = WIDTH if box.endless else max((box.end - box.start) * scale, 0.5)
+    height = CARD * box.cards * float(box.share)
+    yield _rect(x, y, width, height, colours[0], _note(box), 0.55 if box.running else 1)
+    for pattern, begin, length in (("restart", box.start, box.restart), ("lost", box.end - box.lost, box.lost)):
+        if length > 0:
+            yield _rect(left + begin * scale, y, length * scale, height, f"url(#{pattern})", f"{box.job}: {pattern}")
+    fits = int((width - 4) / 6.5)
+    if height >= CARD - 1 and fits >= 3:
+        shown = box.job if len(box.job) <= fits else f"{box.job[: fits - 1]}…"
+        yield label(x + 2, y + height / 2 + 4, shown, "#000" if box.running else colours[1])
+
+
+def _note(box: Box) -> str:
+    cards = f"card {box.first}" if box.cards == 1 else f"cards {box.first} to {box.first + box.cards - 1}"
+    share = "" if box.share == 1 else f", {float(box.share):.0%}"
+    when = "without an end" if box.endless else f"{number(box.start, 3)} to {number(box.end, 3)} s"
+    more = [f"{number(box.restart, 3)} s restored first"] if box.restart else []
+    more += [f"{number(box.lost, 3)} s of work lost at the end"] if box.lost else []
+    more += ["runs now"] if box.running else []
+    return ", ".join([f"{box.job}: {when}", f"{box.node} {cards}{share}", *more])
+
+
+def _rect(x: float, y: float, width: float, height: float, fill: str, note: str, opacity: float = 1) -> str:
+    faint = "" if opacity == 1 else f' fill-opacity="{opacity:g}"'
+    edge = "" if fill.startswith(("#f4", "#cf", "url")) else ' stroke="#333" stroke-width="0.4"'
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}"{faint}{edge}>'
+        f"<title>{html.escape(printable(note))}</title></rect>"
+    )
+
+
+def _legend(snapshot: Snapshot, drawn: Chart) -> Iterator[str]:
+    """Yield what marks mean that are there, and what is left out."""
+    told = []
+    if any(box.running for box in drawn.boxes):
+        told.append("faint: runs now")
+    if any(box.restart for box in drawn.boxes):
+        told.append("striped: restored after a stop")
+    if any(box.lost for box in drawn.boxes):
+        told.append("dotted: work that is lost")
+    if snapshot.reservations:
+        told.append("blue ground: set aside")
+    if told:
+        yield "; ".join(told)
+    hidden = [
+        counted(amount, what)
+        for amount, what in (
+            (drawn.hidden_nodes, "more node"),
+            (drawn.hidden_boxes, "shorter or smaller stretch on some card"),
+            (drawn.without_cards, "task without cards"),
+        )
+        if amount
+    ]
+    if hidden:
+        yield f"not drawn: {', '.join(hidden)}".replace("stretch on some cards", "stretches on some card")
