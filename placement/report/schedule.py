@@ -151,7 +151,10 @@ def _late(snapshot: Snapshot, schedule: Schedule) -> Iterator[str]:
             late.append((snapshot.time + end - deadline, name))
     if late:
         worst, name = max(late)
-        yield f"{counted(len(late), 'job')} end after their deadline, {name} by {_seconds(worst)} s"
+        who = (
+            "1 job ends after its deadline" if len(late) == 1 else f"{number(len(late))} jobs end after their deadline"
+        )
+        yield f"{who}, {name} by {_seconds(worst)} s"
 
 
 # --- baselines -----------------------------------------------------------------------------------------------
