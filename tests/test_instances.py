@@ -87,6 +87,7 @@ def test_the_fullest_schedule_is_not_the_best() -> None:
     assert min(tried) == phase["value"] == phase["bound"]
     found = {name: schedule(snapshot, solver=name) for name in BASELINES}
     assert min(one.value for one in found.values()) == 220
+    assert schedule(snapshot).value == phase["value"]
     assert found["fifo-list"].figures.utilisation == (2 * 10 + 2 * 100 + 4 * 20) / (4 * 120)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -25,9 +26,11 @@ from placement.planning import dump_schedule
 from placement.report.gantt import page, svg
 from placement.report.schedule import gap_of, schedule_report
 from placement.report.terminal import console, progress
+from placement.run import Listener, Update
 from placement.scheduling.baselines import BASELINES
 from placement.scheduling.schedule import METHODS
 from placement.scheduling.schedule import schedule as make
+from placement.scheduling.search import Report, silent
 from placement.snapshot import Snapshot
 from placement.snapshot.report import suggestion
 from placement.timetable import Schedule
@@ -73,9 +76,15 @@ def schedule(
     if output == STANDARD and format is not None:
         raise UsageError.one("-o - writes the schedule there already", "leave one of the two out", path="--format")
     cluster = read_snapshot(snapshot)
-    with progress("scheduling"):
-        found = make(cluster, solver=solver, time_limit=time_limit, gap=gap, seed=seed, without=without or ())
-        beside = [make(cluster, solver=name, seed=seed, without=without or ()) for name in baselines]
+    beside = []
+    with progress("scheduling") as listener:
+        tell = _teller(listener)
+        found = make(
+            cluster, solver=solver, time_limit=time_limit, gap=gap, seed=seed, without=without or (), report=tell
+        )
+        for name in baselines:
+            tell(found.value, found.bound, f"beside it {name}")
+            beside.append(make(cluster, solver=name, seed=seed, without=without or ()))
     documents = []
     if target is not None:
         documents.append((target, dump_schedule(found)))
@@ -87,6 +96,19 @@ def schedule(
         printed.write(_record(cluster, found, beside) if compare is not None else dump_schedule(found))
     elif output != STANDARD:
         console().print(schedule_report(cluster, found, beside))
+
+
+def _teller(listener: Listener | None) -> Report:
+    """Return what tells a terminal how far the search is; nothing where there is none."""
+    if listener is None:
+        return silent
+    began = time.monotonic()
+
+    def tell(value: float | None, bound: float | None, phase: str) -> None:
+        gap = None if value is None or bound is None else (value - bound) / value if value else 0.0
+        listener(Update(time.monotonic() - began, phase, value, bound, gap))
+
+    return tell
 
 
 def _baselines(text: str | None) -> tuple[str, ...]:

@@ -205,5 +205,5 @@ def comparison_table(snapshot: Snapshot, schedule: Schedule, compared: Sequence[
             *([number(len(one.left_out))] * differ),
         )
     grid.add_section()
-    grid.add_row("bound", "–" if schedule.bound is None else _seconds(schedule.bound))
+    grid.add_row("bound", number(schedule.bound))
     return grid
