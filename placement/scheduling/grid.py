@@ -19,7 +19,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from placement.exact import highs
 from placement.exact.arrays import Floats, Program
 from placement.instance import Ints
 from placement.scheduling.area import area_bound
@@ -145,10 +144,13 @@ def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float) -> Gr
     least = area_bound(relaxed)
     if not any(kind.weight and mode.uses for kind in relaxed.kinds for mode in kind.parts):
         return GridBound(least)
+    # loaded where it is needed, for it takes a while
+    from placement.exact.highs import solve
+
     moments = grid(relaxed, ratio, first)
     columns = columns_of(relaxed, moments)
     left = max(0.0, deadline - time.monotonic())
-    solved = highs.solve(program(relaxed, moments, columns), time_limit=left, options=OPTIONS)
+    solved = solve(program(relaxed, moments, columns), time_limit=left, options=OPTIONS)
     if solved.row_duals is None or solved.x is None:
         return GridBound(least)
     prices = prices_of(relaxed, moments, columns, solved.row_duals)

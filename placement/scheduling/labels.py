@@ -20,7 +20,6 @@ from itertools import combinations
 
 import numpy as np
 
-from placement.exact import highs
 from placement.exact.arrays import Program
 from placement.scheduling.counts import Counted
 from placement.scheduling.passes import Pass
@@ -241,7 +240,10 @@ def _prices(jobs: Sequence[_Job], last: Sequence[int], size: int, nodes: int) ->
         row_lower=np.concatenate([np.ones(len(jobs)), np.full(count - len(jobs), -np.inf)]),
         row_upper=np.concatenate([np.ones(len(jobs)), np.full(count - len(jobs), float(nodes))]),
     )
-    duals = highs.solve(program, relax=True).row_duals
+    # loaded where it is needed, for it takes a while
+    from placement.exact.highs import solve
+
+    duals = solve(program, relax=True).row_duals
     price = np.zeros((len(measures), horizon))
     if duals is not None:
         price = np.maximum(0.0, -duals[len(jobs) :]).reshape(len(measures), horizon)
