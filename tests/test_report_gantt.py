@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from placement import instances, load, schedule
-from placement.report import gantt
-from placement.report.gantt import Box, chart, clock, page, svg
+from placement.report import boxes
+from placement.report.boxes import Box, chart
+from placement.report.gantt import clock, page, svg
 from placement.snapshot import Duration, Gpu, Job, Node, Reservation, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.timetable import Schedule
 
@@ -108,8 +109,8 @@ def test_what_is_cut_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot, found = _lab()
     whole = chart(snapshot, found)
     assert (len(whole.nodes), whole.hidden_nodes, whole.hidden_boxes) == (12, 0, 0)
-    monkeypatch.setattr(gantt, "MOST_CARDS", 30)
-    monkeypatch.setattr(gantt, "MOST_BOXES", 5)
+    monkeypatch.setattr(boxes, "MOST_CARDS", 30)
+    monkeypatch.setattr(boxes, "MOST_BOXES", 5)
     drawn = chart(snapshot, found)
     assert [name for name, _ in drawn.nodes] == ["a-0", "a-1", "a-2"]
     there = [box for box in whole.boxes if box.node in ("a-0", "a-1", "a-2")]
@@ -119,9 +120,9 @@ def test_what_is_cut_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_two_boxes_lie_on_each_other() -> None:
-    boxes = chart(*_lab()).boxes
-    for place, one in enumerate(boxes):
-        for other in boxes[:place]:
+    drawn = chart(*_lab()).boxes
+    for place, one in enumerate(drawn):
+        for other in drawn[:place]:
             apart = one.first + one.cards <= other.first or other.first + other.cards <= one.first
             assert one.node != other.node or apart or one.end <= other.start or other.end <= one.start
 
