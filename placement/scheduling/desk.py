@@ -328,9 +328,18 @@ class Desk:
         count = self.admission.trimmed(job, tasks)
         if count < len(tasks):
             short = self.admission.short_by(job, tasks)
-            self.withdraw(job, tasks[count:])
             if not count and short is not None:
                 self.short.setdefault(job, short)
+        return self.cut(job, tasks, count)
+
+    def cut(self, job: int, tasks: tuple[Placed, ...], count: int) -> tuple[Placed, ...] | None:
+        """Return the first of the tasks that `fit` has placed and take the others back; all where those are no use."""
+        if count >= len(tasks):
+            return tasks
+        self.withdraw(job, tasks[count:])
+        if count and self._is_no_use(job, tasks[:count]):
+            self.withdraw(job, tasks[:count])
+            return None
         return tasks[:count] or None
 
     def withdraw(self, job: int, tasks: Sequence[Placed]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,6 +29,10 @@ class Reserved:
     start: int
     end: int
     tasks: tuple[Placed, ...]
+
+
+Fit = Callable[[int], tuple[Placed, ...] | None]
+"""Places a job that waits, and returns where; None where it does not fit."""
 
 
 class Profile:
@@ -71,26 +75,43 @@ class Profile:
         first, last = np.searchsorted(self._moments, (reserved.start, reserved.end))
         self._free[first:last] -= self._desk.units_of(job, reserved.tasks)
 
-    def earliest(self, job: int) -> Reserved | None:
-        """Return the first time in which a job fits beside all that is taken; None where that is never."""
-        least, length = self._desk.least_units(job), self._desk.length(job)
+    def earliest(
+        self, job: int, since: int = 0, length: int | None = None, fit: Fit | None = None
+    ) -> Reserved | None:
+        """Return the first time in which a job fits beside all that is taken; None where that is never.
+
+        Parameters
+        ----------
+        job : int
+        since : int
+            When it may first start.
+        length : int, optional
+            Least time that it runs; `Desk.length` if absent, which is what it runs where it is placed first.
+        fit : callable, optional
+            Places the job at the time of the desk; `Desk.fit` if absent.
+        """
+        least = self._desk.least_units(job)
+        length = self._desk.length(job) if length is None else length
+        since = max(since, self._desk.now)
+        later = self._moments[np.searchsorted(self._moments, since, side="right") :].tolist()
         with self._trials():
-            for number, start in enumerate(self._moments.tolist()):
+            for start in [since, *later]:
+                number = int(np.searchsorted(self._moments, start, side="right")) - 1
                 last = int(np.searchsorted(self._moments, start + max(length, 1)))
                 if self._desk.counts and self._free[number:last].min() < least:
                     continue
-                found = self._fits_at(job, start, length)
+                found = self._fits_at(job, start, length, fit or self._desk.fit)
                 if found is not None:
                     return found
         return None
 
-    def _fits_at(self, job: int, start: int, length: int) -> Reserved | None:
+    def _fits_at(self, job: int, start: int, length: int, fit: Fit) -> Reserved | None:
         """Return a reservation from a moment on, for as long as the job runs where it then is."""
         desk = self._desk
         while True:
             self._show(start, start + max(length, 1))
             with desk.at(start):
-                tasks = desk.fit(job)
+                tasks = fit(job)
                 if tasks is None:
                     return None
                 desk.withdraw(job, tasks)

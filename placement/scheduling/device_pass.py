@@ -1,0 +1,309 @@
+"""Passes over devices, for work of which counts of cards do not say all: each job of an order in turn gets its place.
+
+It gets it for its whole run, beside what runs now and what those before it got (the serial schedule generation scheme
+of project scheduling, Kolisch 1996). In a strict pass no job starts before one that stands before it, so that all that
+others hold is held when it starts, and some order gives an optimal schedule if only the devices are chosen right. In
+one that is not strict, jobs go back into the gaps that others leave. A gap is looked at with all held at once that is
+held at any time of it, so that quotas and shares may look shorter there than they are, never longer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from placement.heuristics.fastest_fit import FastestFit
+from placement.heuristics.gangs import Placed
+from placement.heuristics.rule import Rule
+from placement.instance import Ints
+from placement.quota import Short
+from placement.scheduling.desk import NEVER, Desk, Live
+from placement.scheduling.modes import Modes
+from placement.scheduling.profile import Fit, Profile, Reserved
+from placement.scheduling.timing import Stretch, Timetable
+from placement.scheduling.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a job is to be placed.
+
+    Attributes
+    ----------
+    least, most : int
+        Number of its tasks that run, if it is a gang that may run with fewer than all.
+    within : int
+        Number of the set of nodes that it keeps to, see `Bench.within`; -1 for any.
+    """
+
+    least: int = 0
+    most: int = NEVER
+    within: int = -1
+
+
+ANY_WAY = Way()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a pass is to do.
+
+    Attributes
+    ----------
+    order : tuple of int
+        All jobs that wait, those that are stopped among them.
+    stopped : frozenset of int
+        Jobs that run and are stopped at once.
+    ways : mapping of int to Way
+        By job; any way where it is absent.
+    strict : bool
+        Whether no job starts before one that stands before it.
+    """
+
+    order: tuple[int, ...]
+    stopped: frozenset[int] = frozenset()
+    ways: Mapping[int, Way] = field(default_factory=dict)
+    strict: bool = False
+
+
+class Bench:
+    """A cluster on which passes are made, one after the other.
+
+    Attributes
+    ----------
+    desk : Desk
+        At the present moment.
+    waiting : list of int
+        Jobs that wait and may be started some time.
+    never : set of int
+        Those that never can.
+    quota : dict of int to Short
+        Those that a quota never admits.
+    within : list of int array
+        Sets of nodes to which jobs may keep.
+    """
+
+    def __init__(self, work: Work, rule: type[Rule] = FastestFit, seed: int = 0) -> None:
+        self.work, self.desk = work, Desk(work, rule, seed)
+        self.never: set[int] = set()
+        self.quota: dict[int, Short] = {}
+        self.waiting: list[int] = []
+        self.within: list[Ints] = []
+        self._stopped: dict[int, Live] = {}
+        self._modes = Modes(work.instance)
+        self._faster: dict[int, list[Ints | None]] = {}
+        admission = self.desk.admission
+        for job in range(work.jobs):
+            if job in work.ongoing:
+                continue
+            if self.desk.length(job) == NEVER:
+                self.never.add(job)
+            elif admission is not None and (short := admission.never(job)) is not None:
+                self.quota[job] = short
+            else:
+                self.waiting.append(job)
+        self._drop({job for job, live in self.desk.live.items() if live.end >= NEVER})
+
+    def leave_out(self, never: Collection[int], quota: Mapping[int, Short]) -> None:
+        """Count jobs as such as can never be started, also for a quota, and all that come after them."""
+        self.never |= set(never)
+        self.quota |= quota
+        self._drop(())
+
+    def _drop(self, endless: Collection[int]) -> None:
+        """Let no jobs wait that can never be started; these come after some that never end."""
+        gone = {*endless, *self.never, *self.quota}
+        while more := {job for job in self.waiting if job not in gone and gone & set(self.work.after[job])}:
+            gone |= more
+            self.never |= more
+        self.waiting = [job for job in self.waiting if job not in gone]
+
+    # --- what is stopped -----------------------------------------------------------------------------------------
+
+    def stoppable(self) -> list[int]:
+        """Return the jobs that run and may be stopped now for one that waits, which is of higher priority."""
+        highest = max((int(self.work.priority[job]) for job in self.waiting), default=None)
+        running = [*self.desk.live, *self._stopped]
+        if highest is None:
+            return []
+        return [
+            job
+            for job in sorted(running)
+            if self.work.priority[job] < highest and (job in self._stopped or self.desk.may_stop(job))
+        ]
+
+    def stop(self, jobs: Collection[int]) -> None:
+        """Let these jobs be stopped now, and no others."""
+        desk = self.desk
+        for job in [job for job in self._stopped if job not in jobs]:
+            del desk.waiting[job], desk.todo[job]
+            desk.live[job] = self._stopped.pop(job)
+            desk.put_back(job)
+        for job in sorted(set(jobs) - self._stopped.keys()):
+            self._stopped[job] = desk.live[job]
+            desk.stop(job)
+
+    def for_nothing(self, starts: Mapping[int, Reserved]) -> bool:
+        """Return whether some job is stopped for none of higher priority.
+
+        One for which it is stopped starts before it would have ended and before it goes on, on one of its nodes; or
+        anywhere, where it may have been for the sake of a quota.
+        """
+        priority, ongoing = self.work.priority, self.work.ongoing
+        for job, live in self._stopped.items():
+            until = min(live.end, starts[job].start + 1) if job in starts else 0
+            nodes = self._hosts(live.tasks)
+            served = any(
+                one.start < until
+                and priority[other] > priority[job]
+                and (self.desk.admission is not None or nodes & self._hosts(one.tasks))
+                for other, one in starts.items()
+                if other not in ongoing
+            )
+            if not served:
+                return True
+        return False
+
+    def _hosts(self, tasks: Sequence[Placed]) -> set[int]:
+        hosts = self.work.instance.hosts_of(np.array([spot[0] for _, _, spot in tasks], dtype=np.int64))
+        return set(hosts.tolist())
+
+    # --- one job -------------------------------------------------------------------------------------------------
+
+    def members(self, job: int) -> range:
+        """Return with how many tasks a job may run that may run with fewer than all; nothing for another."""
+        one = self.work.instance.job_classes[int(self.work.instance.job_class[job])]
+        if len(one.leaves) != 1 or one.leaves[0].copies != 1 or one.affinity:
+            return range(0)
+        leaf = one.leaves[0]
+        loose = leaf.ties is None or not (leaf.ties.slices or leaf.ties.spread or leaf.ties.balanced >= 0)
+        return range(leaf.minimum, leaf.count + 1) if loose and leaf.minimum < leaf.count else range(0)
+
+    def least(self, job: int) -> int:
+        """Return how long a job holds devices at least."""
+        number = int(self.work.instance.job_class[job])
+        full = min(mode.run for mode in self._modes.of(number))
+        todo = self.desk.todo.get(job)
+        return full if todo is None else int(self.work.restart[job]) + math.ceil(full * todo)
+
+    def earliest(self, profile: Profile, job: int, since: int, way: Way = ANY_WAY) -> Reserved | None:
+        """Return the place of a job where it ends first, of those that start first on faster and slower nodes."""
+        sets = self._sets(job) if way.within < 0 else [self.within[way.within]]
+        found = [profile.earliest(job, since, self.least(job), self._fit(way, within)) for within in sets]
+        return min((one for one in found if one is not None), key=lambda one: one.end, default=None)
+
+    def _fit(self, way: Way, within: Ints | None) -> Fit:
+        desk = self.desk
+
+        def fit(job: int) -> tuple[Placed, ...] | None:
+            tasks = desk.fit(job, within)
+            if tasks is None or len(tasks) < way.least:
+                if tasks is not None:
+                    desk.withdraw(job, tasks)
+                return None
+            return desk.cut(job, tasks, min(way.most, len(tasks)))
+
+        return fit
+
+    def _sets(self, job: int) -> list[Ints | None]:
+        """Return sets of nodes on which a job may end sooner though it starts later: on fast ones, on all."""
+        instance = self.work.instance
+        number = int(instance.job_class[job])
+        if number not in self._faster:
+            run = instance.job_classes[number].run
+            factors = {} if run is None else dict(run.models)
+            of_class = []
+            for one in instance.classes:
+                names = {instance.card_kinds[kind].model for kind, _, _ in one.cards}
+                of_class.append(max((factors.get(name, Fraction(1)) for name in names), default=Fraction(0)))
+            steps = sorted(set(of_class))
+            slowest = np.array([steps.index(factor) for factor in of_class])[instance.node_class]
+            self._faster[number] = [np.flatnonzero(slowest <= step) for step in range(len(steps) - 1)]
+            self._faster[number].append(None)
+        return self._faster[number]
+
+    # --- passes --------------------------------------------------------------------------------------------------
+
+    def run(self, choice: Choice) -> Timetable | None:
+        """Return the timetable of a pass; None where it stops a job for nothing."""
+        self.stop(choice.stopped)
+        one = _Pass(self)
+        for job in choice.order:
+            one.place(job, choice.ways.get(job, ANY_WAY), choice.strict)
+        return None if self.for_nothing(one.starts) else one.table()
+
+    def table(self, starts: Mapping[int, Reserved], late: Collection[int], never: Collection[int]) -> Timetable:
+        """Return the timetable in which some jobs have such places and what is not stopped goes on."""
+        stretches = [
+            Stretch(job, 0, live.end, 0, 0, live.tasks) for job, live in self.desk.live.items() if live.end < NEVER
+        ]
+        for job, one in starts.items():
+            stretches.append(Stretch(job, one.start, one.end, self.desk.spell(job, one.tasks)[0], 0, one.tasks))
+        stretches.sort(key=lambda one: (one.start, one.job))
+        return Timetable(stretches, self.never | set(never), set(late), dict(self.quota))
+
+
+class _Pass:
+    """What one pass has placed so far.
+
+    Attributes
+    ----------
+    starts : dict of int to Reserved
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench, self._profile = bench, Profile(bench.desk, {})
+        self.starts: dict[int, Reserved] = {}
+        self._ends = {job: live.end for job, live in bench.desk.live.items()}
+        self._ends |= dict.fromkeys([*bench.never, *bench.quota], NEVER)
+        self._last = 0
+        self._late: set[int] = set()
+        self._never: set[int] = set()
+        self._quota: dict[int, Short] = {}
+
+    def place(self, job: int, way: Way, strict: bool) -> None:
+        """Place a job, and before it all that it comes after."""
+        pending = [job]
+        while pending:
+            one = pending[-1]
+            missing = [other for other in self._bench.work.after[one] if other not in self._ends]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if one not in self._ends:
+                self._place(one, way if one == job else ANY_WAY, strict)
+
+    def _place(self, job: int, way: Way, strict: bool) -> None:
+        work, desk = self._bench.work, self._bench.desk
+        before = max((self._ends[other] for other in work.after[job]), default=0)
+        self._ends[job] = NEVER
+        if before >= NEVER:
+            self._never.add(job)
+            return
+        since = max(int(work.release[job]), before, self._last if strict else 0)
+        desk.short.pop(job, None)
+        found = self._bench.earliest(self._profile, job, since, way)
+        if found is None and way is not ANY_WAY:
+            found = self._bench.earliest(self._profile, job, since)
+        if found is not None:
+            self._profile.add(job, found)
+            self.starts[job] = found
+            self._ends[job] = found.end
+            self._last = max(self._last, found.start)
+        elif work.hard[job]:
+            self._late.add(job)
+        elif job in desk.short:
+            self._quota[job] = desk.short[job]
+        else:
+            self._never.add(job)
+
+    def table(self) -> Timetable:
+        """Return the timetable."""
+        table = self._bench.table(self.starts, self._late, self._never)
+        table.quota |= self._quota
+        return table
