@@ -130,6 +130,7 @@ class Desk:
         self._class: list[int] = work.instance.job_class.tolist()
         self._slow = slow
         self._least: dict[int, int] = {}
+        self._comes_back: dict[int, bool] = {}
         self._alone: dict[int, list[Placed]] = {}
         """Where a job of each kind is placed on the empty cluster."""
         self._empty: Filling | None = None
@@ -258,11 +259,18 @@ class Desk:
         return self.stoppable_from(job) <= self.now
 
     def stoppable_from(self, job: int) -> int:
-        """Return when a job that runs may first be stopped; `NEVER` for one that may not."""
+        """Return when a job that runs may first be stopped; `NEVER` where it may not, or could not start again."""
         work, live = self.work, self.live[job]
-        if not work.preemptible[job] or work.hard[job] or live.end >= NEVER:
+        if not work.preemptible[job] or work.hard[job] or live.end >= NEVER or not self._may_come_back(job):
             return NEVER
         return live.since + int(work.minimum_run[job])
+
+    def _may_come_back(self, job: int) -> bool:
+        """Return whether an empty cluster could take a job again that runs now: not if it is over its quota."""
+        if job not in self._comes_back:
+            admitted = self.admission is None or self.admission.never(job) is None
+            self._comes_back[job] = admitted and self.length(job) < NEVER
+        return self._comes_back[job]
 
     def spell(self, job: int, tasks: Sequence[Placed]) -> tuple[int, int, int]:
         """Return how long a job is restored and works from now on when it is started on some places, and all its work.
