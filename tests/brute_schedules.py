@@ -54,9 +54,7 @@ def random_schedule_case(seed: int) -> Snapshot:
         found = _running(draw, number, nodes, free, queues)
         if found is not None:
             jobs.append(found)
-    return Snapshot(
-        time=0.0, topology=(RACK,) if racks else (), nodes=nodes, queues=tuple(queues), jobs=tuple(jobs)
-    )
+    return Snapshot(time=0.0, topology=(RACK,) if racks else (), nodes=nodes, queues=tuple(queues), jobs=tuple(jobs))
 
 
 def _queues(draw: random.Random) -> tuple[Queue, ...]:
@@ -155,7 +153,11 @@ def optimum(snapshot: Snapshot) -> tuple[int, frozenset[str]] | None:
     never = frozenset(job.name for job in waiting if not list(_spreads(case, job)))
     waiting = [job for job in waiting if job.name not in never]
     running = [job for job in snapshot.jobs if job.running is not None]
-    may = [job for job in running if _may_stop(job) and list(_spreads(case, job)) and any(job.priority < other.priority for other in waiting)]
+    may = [
+        job
+        for job in running
+        if _may_stop(job) and list(_spreads(case, job)) and any(job.priority < other.priority for other in waiting)
+    ]
     for count in range(len(may) + 1):
         for stopped in itertools.combinations(may, count):
             live = [_ongoing(case, job) for job in running if job not in stopped]
@@ -170,9 +172,7 @@ def _follow(
     case: _Case, left: Sequence[Job], held: Sequence[_Held], stopped: Sequence[Job], moment: int, value: int
 ) -> None:
     """Go through all jobs that may start next, and all nodes that they may start on."""
-    rest = sum(
-        job.weight * (max(moment, _release(job)) + _least(case, job) - _release(job)) for job in left
-    )
+    rest = sum(job.weight * (max(moment, _release(job)) + _least(case, job) - _release(job)) for job in left)
     if value + rest >= case.best:
         return
     if not left:

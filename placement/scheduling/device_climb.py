@@ -100,6 +100,7 @@ class Climb:
         score = self._climbing.take(table)
         if score <= limit:
             self._at, self._score = choice, score
+            self._bench.keep()
 
     # --- changes -------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ MOST_WAITING, MOST_STOPPED = 6, 3
 """Jobs that wait, and such as may be stopped, up to which all orders are gone through."""
 MOST_SETS = 31
 """Sets of nodes up to which jobs are kept to each of them in turn."""
-MOST_TRIES = 4000
+MOST_TRIES = 1500
 """Places looked for, after which it is given up."""
 
 Score = tuple[int, int]

@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from placement.heuristics.rule import Rule
 from placement.instance import Ints
 from placement.quota import Short
 from placement.scheduling.desk import NEVER, Desk, Live
+from placement.scheduling.device_room import Room
 from placement.scheduling.modes import Modes
 from placement.scheduling.profile import Fit, Profile, Reserved
 from placement.scheduling.timing import Stretch, Timetable
@@ -94,6 +96,8 @@ class Bench:
         self.waiting: list[int] = []
         self.within: list[Ints] = []
         self._stopped: dict[int, Live] = {}
+        self._latest: _Pass | None = None
+        self._kept: _Pass | None = None
         self._modes = Modes(work.instance)
         self._faster: dict[int, list[Ints | None]] = {}
         admission = self.desk.admission
@@ -190,10 +194,15 @@ class Bench:
         todo = self.desk.todo.get(job)
         return full if todo is None else int(self.work.restart[job]) + math.ceil(full * todo)
 
-    def earliest(self, profile: Profile, job: int, since: int, way: Way = ANY_WAY) -> Reserved | None:
+    def earliest(
+        self, profile: Profile, job: int, since: int, way: Way = ANY_WAY, room: Room | None = None
+    ) -> Reserved | None:
         """Return the place of a job where it ends first, of those that start first on faster and slower nodes."""
         sets = self._sets(job) if way.within < 0 else [self.within[way.within]]
-        found = [profile.earliest(job, since, self.least(job), self._fit(way, within)) for within in sets]
+        found = []
+        for within in sets:
+            may_fit = None if room is None else partial(room.may_fit, job, way.least, within)
+            found.append(profile.earliest(job, since, self.least(job), self._fit(way, within), may_fit))
         return min((one for one in found if one is not None), key=lambda one: one.end, default=None)
 
     def _fit(self, way: Way, within: Ints | None) -> Fit:
@@ -231,10 +240,14 @@ class Bench:
     def run(self, choice: Choice) -> Timetable | None:
         """Return the timetable of a pass; None where it stops a job for nothing."""
         self.stop(choice.stopped)
-        one = _Pass(self)
-        for job in choice.order:
-            one.place(job, choice.ways.get(job, ANY_WAY), choice.strict)
-        return None if self.for_nothing(one.starts) else one.table()
+        found = _Pass(self, choice, self._kept)
+        found.run()
+        self._latest = found
+        return None if self.for_nothing(found.starts) else found.table()
+
+    def keep(self) -> None:
+        """Keep what the last pass did: passes that begin in the same way begin there."""
+        self._kept = self._latest
 
     def table(self, starts: Mapping[int, Reserved], late: Collection[int], never: Collection[int]) -> Timetable:
         """Return the timetable in which some jobs have such places and what is not stopped goes on."""
@@ -248,62 +261,90 @@ class Bench:
 
 
 class _Pass:
-    """What one pass has placed so far.
+    """One pass.
 
     Attributes
     ----------
+    choice : Choice
+    done : list of list of (int, Reserved or Short or None)
+        Of each job of the order, who was placed in its turn, and where, or what quota is in the way.
     starts : dict of int to Reserved
     """
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench, self._profile = bench, Profile(bench.desk, {})
-        self.starts: dict[int, Reserved] = {}
+    def __init__(self, bench: Bench, choice: Choice, like: _Pass | None) -> None:
+        self._bench, self.choice = bench, choice
+        self.done: list[list[tuple[int, Reserved | Short | None]]] = [] if like is None else self._same(like)
+        placed = [(job, one) for turn in self.done for job, one in turn]
+        self.starts = {job: one for job, one in placed if isinstance(one, Reserved)}
+        self._quota = {job: one for job, one in placed if isinstance(one, Short)}
+        self._refused = {job for job, one in placed if one is None}
         self._ends = {job: live.end for job, live in bench.desk.live.items()}
-        self._ends |= dict.fromkeys([*bench.never, *bench.quota], NEVER)
-        self._last = 0
-        self._late: set[int] = set()
-        self._never: set[int] = set()
-        self._quota: dict[int, Short] = {}
+        self._ends |= dict.fromkeys([*bench.never, *bench.quota, *self._quota, *self._refused], NEVER)
+        self._ends |= {job: one.end for job, one in self.starts.items()}
+        self._last = max((one.start for one in self.starts.values()), default=0)
+        self._profile = Profile(bench.desk, self.starts)
+        self._room = Room(bench.desk, self.starts.items()) if bench.desk.counts else None
 
-    def place(self, job: int, way: Way, strict: bool) -> None:
-        """Place a job, and before it all that it comes after."""
-        pending = [job]
-        while pending:
-            one = pending[-1]
-            missing = [other for other in self._bench.work.after[one] if other not in self._ends]
-            if missing:
-                pending += missing
-                continue
-            pending.pop()
-            if one not in self._ends:
-                self._place(one, way if one == job else ANY_WAY, strict)
+    def _same(self, like: _Pass) -> list[list[tuple[int, Reserved | Short | None]]]:
+        """Return what another pass did as long as it was to do the same."""
+        mine, other = self.choice, like.choice
+        if mine.stopped != other.stopped or mine.strict != other.strict:
+            return []
+        same = 0
+        for job, also in zip(mine.order, other.order, strict=True):
+            if job != also or mine.ways.get(job, ANY_WAY) != other.ways.get(job, ANY_WAY):
+                break
+            same += 1
+        return like.done[:same]
 
-    def _place(self, job: int, way: Way, strict: bool) -> None:
+    def run(self) -> None:
+        """Place all that are not placed, each after what it comes after."""
+        for job in self.choice.order[len(self.done) :]:
+            turn: list[tuple[int, Reserved | Short | None]] = []
+            pending = [job]
+            while pending:
+                one = pending[-1]
+                missing = [other for other in self._bench.work.after[one] if other not in self._ends]
+                if missing:
+                    pending += missing
+                    continue
+                pending.pop()
+                if one not in self._ends:
+                    turn.append((one, self._place(one, self.choice.ways.get(job, ANY_WAY) if one == job else ANY_WAY)))
+            self.done.append(turn)
+
+    def _place(self, job: int, way: Way) -> Reserved | Short | None:
         work, desk = self._bench.work, self._bench.desk
         before = max((self._ends[other] for other in work.after[job]), default=0)
         self._ends[job] = NEVER
-        if before >= NEVER:
-            self._never.add(job)
-            return
-        since = max(int(work.release[job]), before, self._last if strict else 0)
+        found = None
         desk.short.pop(job, None)
-        found = self._bench.earliest(self._profile, job, since, way)
-        if found is None and way is not ANY_WAY:
-            found = self._bench.earliest(self._profile, job, since)
-        if found is not None:
-            self._profile.add(job, found)
-            self.starts[job] = found
-            self._ends[job] = found.end
-            self._last = max(self._last, found.start)
-        elif work.hard[job]:
-            self._late.add(job)
-        elif job in desk.short:
-            self._quota[job] = desk.short[job]
-        else:
-            self._never.add(job)
+        if before < NEVER:
+            since = max(int(work.release[job]), before, self._last if self.choice.strict else 0)
+            found = self._bench.earliest(self._profile, job, since, way, self._room)
+            if found is None and way != ANY_WAY:
+                found = self._bench.earliest(self._profile, job, since, ANY_WAY, self._room)
+        if found is None:
+            short = None if work.hard[job] else desk.short.get(job)
+            if short is None:
+                self._refused.add(job)
+            else:
+                self._quota[job] = short
+            return short
+        self._profile.add(job, found)
+        if self._room is not None:
+            self._room.add(job, found)
+        self.starts[job] = found
+        self._ends[job] = found.end
+        self._last = max(self._last, found.start)
+        return found
 
     def table(self) -> Timetable:
         """Return the timetable."""
-        table = self._bench.table(self.starts, self._late, self._never)
+        late = {job for job in self._refused if self._bench.work.hard[job] and self._came(job)}
+        table = self._bench.table(self.starts, late, self._refused - late)
         table.quota |= self._quota
         return table
+
+    def _came(self, job: int) -> bool:
+        return all(self._ends[other] < NEVER for other in self._bench.work.after[job])

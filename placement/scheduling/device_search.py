@@ -18,6 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from placement.heuristics.gangs import Placed
+from placement.heuristics.worst_fit import WorstFit
 from placement.instance import Ints
 from placement.scheduling.baselines import baseline
 from placement.scheduling.desk import NEVER, Desk
@@ -43,7 +44,7 @@ BOUND_PART = 0.4
 """Part of the time that the bound may take."""
 ALPHAS = (0.5, 0.25, 0.75, 0.9)
 """Parts of a job, by whose starts in the linear program jobs are ordered (Phillips, Stein and Wein, 1998)."""
-MOST_PASSES, MOST_WORK = 600, 400_000
+MOST_PASSES, MOST_WORK = 400, 400_000
 """Without a time limit: passes, and passes times jobs times jobs."""
 MOST_HOSTS = 4
 """Nodes up to which jobs may be kept to any of them."""
@@ -179,14 +180,22 @@ class _Search:
         return self._work.ongoing[job].tasks if job in self._work.ongoing else ()
 
     def _all_orders(self, bench: Bench) -> bool:
-        """Go through all orders of few jobs; return whether that was done, sets of nodes and all."""
-        kinds = (False, True) if 1 < len(bench.within) <= MOST_SETS else (False,)
-        done = True
-        for sets in kinds:
-            orders = Orders(bench, self._score, self._most_stopped, self._limits)
-            done = orders.run(sets) and done
-            if orders.best is not None:
-                self._take("search", orders.best)
+        """Go through all orders of few jobs; return whether that was done, with all sets of nodes and two rules."""
+        done = self._orders(bench, False)
+        if not 1 < len(bench.within) <= MOST_SETS:
+            return done
+        other = Bench(self._work, WorstFit, self._seed)
+        other.leave_out(bench.never, bench.quota)
+        other.within = bench.within
+        return all([self._orders(one, True) for one in (bench, other)]) and done
+
+    def _orders(self, bench: Bench, sets: bool) -> bool:
+        if self._settled() is not None:
+            return True
+        orders = Orders(bench, self._score, self._most_stopped, self._limits)
+        done = orders.run(sets)
+        if orders.best is not None:
+            self._take("search", orders.best)
         return done
 
 

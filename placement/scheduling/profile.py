@@ -34,6 +34,9 @@ class Reserved:
 Fit = Callable[[int], tuple[Placed, ...] | None]
 """Places a job that waits, and returns where; None where it does not fit."""
 
+MayFit = Callable[[int, int], bool]
+"""Returns False for a time for all of which a job surely finds no places."""
+
 
 class Profile:
     """What is taken from now on, by running jobs as they are expected to end and by reservations.
@@ -76,7 +79,12 @@ class Profile:
         self._free[first:last] -= self._desk.units_of(job, reserved.tasks)
 
     def earliest(
-        self, job: int, since: int = 0, length: int | None = None, fit: Fit | None = None
+        self,
+        job: int,
+        since: int = 0,
+        length: int | None = None,
+        fit: Fit | None = None,
+        may_fit: MayFit | None = None,
     ) -> Reserved | None:
         """Return the first time in which a job fits beside all that is taken; None where that is never.
 
@@ -89,6 +97,8 @@ class Profile:
             Least time that it runs; `Desk.length` if absent, which is what it runs where it is placed first.
         fit : callable, optional
             Places the job at the time of the desk; `Desk.fit` if absent.
+        may_fit : callable, optional
+            Spares trials.
         """
         least = self._desk.least_units(job)
         length = self._desk.length(job) if length is None else length
@@ -99,6 +109,8 @@ class Profile:
                 number = int(np.searchsorted(self._moments, start, side="right")) - 1
                 last = int(np.searchsorted(self._moments, start + max(length, 1)))
                 if self._desk.counts and self._free[number:last].min() < least:
+                    continue
+                if may_fit is not None and not may_fit(start, start + max(length, 1)):
                     continue
                 found = self._fits_at(job, start, length, fit or self._desk.fit)
                 if found is not None:
