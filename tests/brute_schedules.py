@@ -27,6 +27,7 @@ from placement.snapshot import (
     TaskGroup,
     Topology,
 )
+from placement.units import Quantity
 
 RACK = "rack"
 
@@ -63,8 +64,8 @@ def _queues(draw: random.Random) -> tuple[Queue, ...]:
 
 def _queue(draw: random.Random, name: str) -> Queue:
     quota = draw.randint(1, 4)
-    borrowing = {"*": draw.randint(0, 2)} if draw.random() < 0.4 else {}
-    lending = {"*": draw.randint(0, quota)} if draw.random() < 0.4 else {}
+    borrowing: dict[str, Quantity] = {"*": draw.randint(0, 2)} if draw.random() < 0.4 else {}
+    lending: dict[str, Quantity] = {"*": draw.randint(0, quota)} if draw.random() < 0.4 else {}
     return Queue(name=name, parent="top", quota={"*": quota}, borrowing_limit=borrowing, lending_limit=lending)
 
 
@@ -236,13 +237,15 @@ def _release(job: Job) -> int:
 
 
 def _may_stop(job: Job) -> bool:
-    assert job.running is not None and job.running.since is not None
+    assert job.running is not None
+    assert job.running.since is not None
     return job.preemptible and -job.running.since >= job.minimum_run_seconds
 
 
 def _ongoing(case: _Case, job: Job) -> _Held:
     """Return what a running job holds if it goes on."""
-    assert job.running is not None and job.running.since is not None
+    assert job.running is not None
+    assert job.running.since is not None
     (task,) = job.running.tasks
     spread = tuple(int(node.name == task.node) for node in case.snapshot.nodes)
     return _Held(job.name, 0, _whole(case, job, spread) + int(1000 * job.running.since), spread, _gpus(job))
@@ -281,9 +284,9 @@ def _spreads(case: _Case, job: Job) -> Iterator[tuple[Spread, int]]:
     group = job.groups[0]
     least = group.count if group.min_count is None else group.min_count
     for spread in itertools.product(*(range(cards // _gpus(job) + 1) for cards in case.cards)):
-        if least <= sum(spread) <= group.count and _is_together(case, job, spread):
-            if _is_admitted(case, job, sum(spread) * _gpus(job), ()):
-                yield spread, _length(case, job, spread)
+        enough = least <= sum(spread) <= group.count and _is_together(case, job, spread)
+        if enough and _is_admitted(case, job, sum(spread) * _gpus(job), ()):
+            yield spread, _length(case, job, spread)
 
 
 def _is_together(case: _Case, job: Job, spread: Spread) -> bool:

@@ -19,7 +19,7 @@ MOST_WAITING, MOST_STOPPED = 6, 3
 """Jobs that wait, and such as may be stopped, up to which all orders are gone through."""
 MOST_SETS = 31
 """Sets of nodes up to which jobs are kept to each of them in turn."""
-MOST_TRIES = 1500
+MOST_TRIES = 2000
 """Places looked for, after which it is given up."""
 
 Score = tuple[int, int]
@@ -48,6 +48,7 @@ class Orders:
         self.known = known
         self.best: Timetable | None = None
         self.tries = 0
+        self._seen: set[tuple[frozenset[tuple[int, Reserved]], frozenset[int]]] = set()
 
     def run(self, sets: bool) -> bool:
         """Go through all orders, with jobs kept to sets of nodes or not; return whether that came to its end."""
@@ -56,6 +57,7 @@ class Orders:
         for count in range(min(len(stoppable), self._most_stopped) + 1):
             for stopped in combinations(stoppable, count):
                 self._bench.stop(stopped)
+                self._seen.clear()  # what is left is what is not placed
                 going_on = [(job, live.end) for job, live in self._bench.desk.live.items() if self._work.counts(job)]
                 value = sum(self._added(job, end) for job, end in going_on)
                 left = frozenset((*self._bench.waiting, *stopped))
@@ -68,6 +70,10 @@ class Orders:
         if not left:
             self._keep(placed, late, score)
             return
+        state = frozenset(placed.items()), late
+        if state in self._seen:
+            return
+        self._seen.add(state)
         profile = Profile(self._bench.desk, placed)
         moment = max((one.start for one in placed.values()), default=0)
         found: list[tuple[int, int, int, Reserved]] = []

@@ -10,6 +10,7 @@ held at any time of it, so that quotas and shares may look shorter there than th
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -89,7 +90,8 @@ class Bench:
         Sets of nodes to which jobs may keep.
     """
 
-    def __init__(self, work: Work, rule: type[Rule] = FastestFit, seed: int = 0) -> None:
+    def __init__(self, work: Work, rule: type[Rule] = FastestFit, seed: int = 0, deadline: float = math.inf) -> None:
+        self._deadline = deadline
         self.work, self.desk = work, Desk(work, rule, seed)
         self.never: set[int] = set()
         self.quota: dict[int, Short] = {}
@@ -238,10 +240,11 @@ class Bench:
     # --- passes --------------------------------------------------------------------------------------------------
 
     def run(self, choice: Choice) -> Timetable | None:
-        """Return the timetable of a pass; None where it stops a job for nothing."""
+        """Return the timetable of a pass; None where it stops a job for nothing or there is no time."""
         self.stop(choice.stopped)
         found = _Pass(self, choice, self._kept)
-        found.run()
+        if not found.run(self._deadline):
+            return None
         self._latest = found
         return None if self.for_nothing(found.starts) else found.table()
 
@@ -297,9 +300,11 @@ class _Pass:
             same += 1
         return like.done[:same]
 
-    def run(self) -> None:
-        """Place all that are not placed, each after what it comes after."""
+    def run(self, deadline: float) -> bool:
+        """Place all that are not placed, each after what it comes after; return whether there was time for it."""
         for job in self.choice.order[len(self.done) :]:
+            if time.monotonic() > deadline:
+                return False
             turn: list[tuple[int, Reserved | Short | None]] = []
             pending = [job]
             while pending:
@@ -312,6 +317,7 @@ class _Pass:
                 if one not in self._ends:
                     turn.append((one, self._place(one, self.choice.ways.get(job, ANY_WAY) if one == job else ANY_WAY)))
             self.done.append(turn)
+        return True
 
     def _place(self, job: int, way: Way) -> Reserved | Short | None:
         work, desk = self._bench.work, self._bench.desk

@@ -38,13 +38,15 @@ GOING_ON = ("smith-area", "smith", "shortest-job-first", "fifo-list", "fifo", "e
 STOPPING = ("priority-preemptive", "volcano-gang-preempt")
 BY_QUOTA = ("kueue-preemption", "drf")
 """Policies that are run; the last if there are queues. Those by rounds and by attained service take too long."""
+SLOW, MANY = ("easy-backfill", "conservative-backfill"), 1000
+"""Policies that are run only where there are no more jobs than that."""
 RATIO = 1.1
 """Of the grid without a time limit."""
 BOUND_PART = 0.4
 """Part of the time that the bound may take."""
 ALPHAS = (0.5, 0.25, 0.75, 0.9)
 """Parts of a job, by whose starts in the linear program jobs are ordered (Phillips, Stein and Wein, 1998)."""
-MOST_PASSES, MOST_WORK = 400, 400_000
+MOST_PASSES, MOST_WORK = 300, 400_000
 """Without a time limit: passes, and passes times jobs times jobs."""
 MOST_HOSTS = 4
 """Nodes up to which jobs may be kept to any of them."""
@@ -74,6 +76,7 @@ class _Search:
         self._work, self._limits, self._seed, self._report = work, limits, seed, report
         self._method, self._table, self._score = "", Timetable(), WORST
         self._bound = 0
+        self._longest = 0.0
         most = work.instance.snapshot.policy.max_preemptions
         self._most_stopped = work.jobs if most is None else most
 
@@ -107,15 +110,17 @@ class _Search:
     # --- policies and bound --------------------------------------------------------------------------------------
 
     def _policies(self) -> None:
-        names = list(GOING_ON)
+        names = [name for name in GOING_ON if self._work.jobs <= MANY or name not in SLOW]
         if self._work.ongoing and self._most_stopped >= self._work.jobs:
             names += STOPPING
         if self._work.instance.snapshot.queues:
             names += BY_QUOTA if self._most_stopped >= self._work.jobs else BY_QUOTA[1:]
         for name in names:
-            if self._method and not self._limits.left:
+            if self._method and self._limits.left <= self._longest:
                 return
+            began = time.monotonic()
             self._take(name, baseline(self._work, name).table)
+            self._longest = max(self._longest, time.monotonic() - began)
 
     def _bounded(self) -> GridBound:
         never = self._table.never | self._table.quota.keys()
@@ -133,7 +138,7 @@ class _Search:
         starts = [found.mean, *(found.at(part) for part in ALPHAS)] if found.masses else []
         orders = []
         for at in starts:
-            if self._settled() is not None:
+            if self._settled() is not None or self._limits.left <= self._longest:
                 break
             order = sorted(range(self._work.jobs), key=lambda job: (at.get(job, float(self._work.release[job])), job))
             table = Loop(Desk(self._work), ListPolicy("", in_order(order))).run()
@@ -149,11 +154,11 @@ class _Search:
     # --- passes --------------------------------------------------------------------------------------------------
 
     def _passes(self, orders: Sequence[tuple[int, ...]]) -> Stop:
-        bench = Bench(self._work, seed=self._seed)
+        bench = Bench(self._work, seed=self._seed, deadline=self._limits.deadline)
         if not any(self._work.hard):
             bench.leave_out(self._table.never, self._table.quota)
         bench.within = sets_of_nodes(self._work)
-        most = max(1, min(MOST_PASSES, MOST_WORK // (self._work.jobs + 1) ** 2))
+        most = min(MOST_PASSES, MOST_WORK // (self._work.jobs + 1) ** 2)
         ends = Ends(self._limits, most, time.monotonic())
         climb = Climb(
             bench, Climbing(self._climbed, lambda made: self._gone(ends, made)), self._most_stopped, self._seed
@@ -184,10 +189,11 @@ class _Search:
         done = self._orders(bench, False)
         if not 1 < len(bench.within) <= MOST_SETS:
             return done
-        other = Bench(self._work, WorstFit, self._seed)
+        other = Bench(self._work, WorstFit, self._seed, self._limits.deadline)
         other.leave_out(bench.never, bench.quota)
         other.within = bench.within
-        return all([self._orders(one, True) for one in (bench, other)]) and done
+        settled = [self._orders(one, True) for one in (bench, other)]
+        return done and all(settled)
 
     def _orders(self, bench: Bench, sets: bool) -> bool:
         if self._settled() is not None:
@@ -219,7 +225,7 @@ class Ends:
     def part(self, made: int) -> float:
         """Return which part is over when so many were made."""
         if self.limits.deadline == math.inf:
-            return made / self.most
+            return made / self.most if made < self.most else 1.0
         return (time.monotonic() - self.began) / max(self.limits.deadline - self.began, 1e-9)
 
 
