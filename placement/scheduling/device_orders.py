@@ -20,7 +20,7 @@ MOST_WAITING, MOST_STOPPED = 6, 3
 MOST_SETS = 31
 """Sets of nodes up to which jobs are kept to each of them in turn."""
 MOST_TRIES = 2000
-"""Places looked for, after which it is given up."""
+"""Places looked for, after which it is given up; as many for each set of jobs to stop."""
 
 Score = tuple[int, int]
 """Weight of jobs left out for their deadlines, and weighted completion time; the least is best."""
@@ -52,18 +52,21 @@ class Orders:
 
     def run(self, sets: bool) -> bool:
         """Go through all orders, with jobs kept to sets of nodes or not; return whether that came to its end."""
-        self.tries = MOST_TRIES
         stoppable = self._bench.stoppable()
-        for count in range(min(len(stoppable), self._most_stopped) + 1):
-            for stopped in combinations(stoppable, count):
-                self._bench.stop(stopped)
-                self._seen.clear()  # what is left is what is not placed
-                going_on = [(job, live.end) for job, live in self._bench.desk.live.items() if self._work.counts(job)]
-                value = sum(self._added(job, end) for job, end in going_on)
-                left = frozenset((*self._bench.waiting, *stopped))
-                if self._is_hopeful(left, 0, (0, value)):
-                    self._follow(left, {}, frozenset(), (0, value), sets)
-        return self.tries > 0
+        most = min(len(stoppable), self._most_stopped)
+        some = [stopped for count in range(most + 1) for stopped in combinations(stoppable, count)]
+        done = True
+        for stopped in some:
+            self._bench.stop(stopped)
+            self._seen.clear()  # what is left is what is not placed
+            self.tries = MOST_TRIES // len(some)
+            going_on = [(job, live.end) for job, live in self._bench.desk.live.items() if self._work.counts(job)]
+            value = sum(self._added(job, end) for job, end in going_on)
+            left = frozenset((*self._bench.waiting, *stopped))
+            if self._is_hopeful(left, 0, (0, value)):
+                self._follow(left, {}, frozenset(), (0, value), sets)
+            done = done and self.tries > 0
+        return done
 
     def _follow(self, left: frozenset[int], placed: _Placed, late: frozenset[int], score: Score, sets: bool) -> None:
         """Go through all that may start next."""
@@ -107,7 +110,7 @@ class Orders:
         ends = [placed[other].end if other in placed else live[other].end for other in self._work.after[job]]
         since = max([int(self._work.release[job]), moment, *ends])
         counts = [(count, count) for count in reversed(self._bench.members(job))] or [(0, NEVER)]
-        within = range(len(self._bench.within)) if sets else [-1]
+        within = range(-1, len(self._bench.within) if sets else 0)
         found: list[Reserved] = []
         for (least, most), number in product(counts, within):
             if self.tries <= 0 or not self._limits.left:
