@@ -24,13 +24,14 @@ from placement.scheduling.device_climb import Climb, Climbing
 from placement.scheduling.device_pass import Bench, Choice, Way
 from placement.scheduling.device_search import search_devices
 from placement.scheduling.found import Found
+from placement.scheduling.progress import silent
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
 from placement.snapshot import Job, Policy, Queue, Reservation, Snapshot
 from placement.snapshot.read import digest, verified
-from placement.solver import Limits, Stop, silent
+from placement.solver import Limits, Stop
 
-MAY = {"preemptible": True, "restart_seconds": 1.0, "checkpoint_interval": 1.0}
+MAY: dict[str, Any] = {"preemptible": True, "restart_seconds": 1.0, "checkpoint_interval": 1.0}
 
 
 def cluster(*jobs: Job, cards: int = 4, **more: Any) -> Snapshot:

@@ -142,7 +142,8 @@ def test_moves_only_make_it_better_and_each_pass_is_whole() -> None:
     assert by_counts is not None
     base = present(by_counts)
     begin = parallel(by_counts, range(30), base)
-    improver = Improver(by_counts, base, begin.starts, 0)
+    improver = Improver.of(by_counts, base, begin.starts, 0)
+    assert improver is not None
     values = [begin.value]
     for moves in (10, 50, 200):
         best = improver.run(lambda done, moves=moves: done >= moves)  # type: ignore[misc]
@@ -173,8 +174,9 @@ def test_cards_are_kept_for_the_whole_of_a_stretch() -> None:
 
 
 def test_models_and_order_and_deadlines() -> None:
-    # a on the fast card from 0 to 2; b comes after a, and ends on the fast card at 4, on the slow one at 10. c could
-    # end at 8 on the slow card, too late, and at 6 on the fast one behind b: too late as well.
+    # c and d have to end at 5, which they can on the fast card alone, one after the other; e could not even alone. So a
+    # and b, in this order, come behind them: 4 to 6 and 6 to 8. Before them they would leave c or d out, or both.
+    # c goes first, being heavier: 2 x 2 + 4 x 1 + 6 x 9 + 8 x 9 = 134.
     fast, slow = Node(name="f", gpus=(Gpu(model="F", count=1),)), Node(name="s", gpus=(Gpu(model="S", count=1),))
 
     def one(name: str, **more: object) -> Job:
@@ -182,7 +184,10 @@ def test_models_and_order_and_deadlines() -> None:
         group = TaskGroup(name="w", task=Task(gpus=1))
         return Job(name=name, groups=(group,), duration=duration, **more)  # type: ignore[arg-type]
 
-    jobs = (one("a", weight=9), one("b", weight=9, after=("a",)), one("c", deadline=5.0, hard_deadline=True))
+    due = {"deadline": 5.0, "hard_deadline": True}
+    late = one("e", deadline=1.0, hard_deadline=True)
+    jobs = (one("a", weight=9), one("b", weight=9, after=("a",)), one("c", weight=2, **due), one("d", **due), late)
     found = placement.schedule(Snapshot(nodes=(fast, slow), jobs=jobs))
-    assert dict(zip(found.jobs.job, found.jobs.end, strict=True)) == {"a": 2.0, "b": 4.0}
-    assert [(out.job, out.reason) for out in found.left_out] == [("c", "late")]
+    assert dict(zip(found.jobs.job, found.jobs.end, strict=True)) == {"a": 6.0, "b": 8.0, "c": 2.0, "d": 4.0}
+    assert found.value == 134
+    assert [(out.job, out.reason) for out in found.left_out] == [("e", "late")]

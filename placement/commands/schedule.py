@@ -28,9 +28,9 @@ from placement.report.schedule import gap_of, schedule_report
 from placement.report.terminal import console, progress
 from placement.run import Listener, Update
 from placement.scheduling.baselines import BASELINES
+from placement.scheduling.progress import Report, silent
 from placement.scheduling.schedule import METHODS
 from placement.scheduling.schedule import schedule as make
-from placement.scheduling.search import Report, silent
 from placement.snapshot import Snapshot
 from placement.snapshot.report import suggestion
 from placement.timetable import Schedule

@@ -30,9 +30,10 @@ from placement.scheduling.grid import FIRST, GridBound, best_bound, grid_bound
 from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.loop import Loop
 from placement.scheduling.orders import ListPolicy, in_order
+from placement.scheduling.progress import Report
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
-from placement.solver import Limits, Progress, Report, Stop
+from placement.solver import Limits, Stop
 
 GOING_ON = ("smith-area", "smith", "shortest-job-first", "fifo-list", "fifo", "easy-backfill", "conservative-backfill")
 STOPPING = ("priority-preemptive", "volcano-gang-preempt")
@@ -82,21 +83,26 @@ class _Search:
 
     def run(self) -> Found:
         """Search."""
-        self._report(Progress("policies"))
+        self._tell("policies")
         self._policies()
-        self._report(Progress("bound"))
+        self._tell("bound")
         orders = self._lists(self._bounded())
         stop = self._settled()
         if stop is None:
-            self._report(Progress("passes"))
+            self._tell("passes")
             stop = self._passes(orders)
         return Found(self._method, self._table, self._bound, stop)
+
+    def _tell(self, phase: str) -> None:
+        value = self._score[1] / 1000 if self._method else None
+        self._report(value, self._bound / 1000 or None, phase)
 
     def _take(self, method: str, table: Timetable) -> Score:
         """Keep a timetable if it is the best; return its score."""
         score = table.left_out(self._work), table.value(self._work)
         if score < self._score:
             self._method, self._table, self._score = method, table, score
+            self._tell(method)
         return score
 
     def _settled(self) -> Stop | None:

@@ -49,12 +49,22 @@ class Improver:
         self._kinds = {job: work.kind_of(job, nodes) for job, _, _, nodes in starts}
         self._several = [job for job in order if len(work.gangs[work.job_class[job]].kinds) > 1]
         self._kept: list[tuple[int, Profile]] = []
-        passed = self._pass(order, 0, None)
-        assert passed is not None
-        self._set(*passed)
-        self.best = self._now
-        self._past = [self._now.value] * MEMORY
+        self.best = self._now = Pass([], 0, [])
         self.moves = 0
+        self._first = order
+        self._past: list[int] = []
+
+    @classmethod
+    def of(cls, work: Counted, base: Profile, starts: Sequence[Start], seed: int) -> Improver | None:
+        """Return one that goes on from a schedule; None where its serial pass ends some job after a hard deadline."""
+        found = cls(work, base, starts, seed)
+        passed = found._pass(found._first, 0, None)
+        if passed is None:
+            return None
+        found._set(*passed)
+        found.best = found._now
+        found._past = [found._now.value] * MEMORY
+        return found
 
     def run(self, enough: Callable[[int], bool]) -> Pass:
         """Move jobs until a function of the number of moves says that it is enough; return the best pass."""

@@ -82,11 +82,13 @@ class Few:
         Times in `unit`.
     unit : int
         Milliseconds that divide all times.
+    running : sequence of _Node
+        What runs now, by node.
     """
 
-    def __init__(self, work: Counted, jobs: Sequence[_Job], unit: int) -> None:
+    def __init__(self, work: Counted, jobs: Sequence[_Job], unit: int, running: Sequence[_Node]) -> None:
         self._nodes, self._size = len(work.free), int(work.free[0])
-        self._jobs, self._unit = jobs, unit
+        self._jobs, self._unit, self._running = jobs, unit, running
 
     @classmethod
     def of(cls, work: Counted, best: Pass) -> Few | None:
@@ -95,11 +97,14 @@ class Few:
         jobs = _jobs(work, best, size)
         if jobs is None:
             return None
-        unit = reduce(math.gcd, [time for job in jobs for time in (job.length, job.release)], 0) or 1
+        times = [time for job in jobs for time in (job.length, job.release)]
+        times += [ongoing.left for ongoing in work.work.ongoing.values() if ongoing.left is not None]
+        unit = reduce(math.gcd, times, 0) or 1
         few = cls(
             work,
             [_Job(one.job, one.release // unit, one.length // unit, one.weight, one.cards, one.tasks) for one in jobs],
             unit,
+            _running(work, unit),
         )
         slots = sum(end - one.release + 1 for one, end in zip(few._jobs, few._last(best.value // unit), strict=True))
         return None if slots > MOST_SLOTS else few
@@ -118,8 +123,8 @@ class Few:
         """
         value = known // self._unit
         last = self._last(value)
-        prices = _prices(self._jobs, last, self._size, self._nodes)
-        space = _apart(self._size, self._nodes) if apart else _together(self._size, self._nodes)
+        prices = _prices(self._jobs, last, self._size, self._running)
+        space = _apart(self._size, self._running) if apart else _together(self._size, self._running)
         label = _Search(self._jobs, last, prices, space, value).run(MOST_APART if apart else MOST_LABELS, deadline)
         return None if label is None else _settled(label, self._unit)
 
@@ -154,38 +159,58 @@ class _Space:
         What a task counts by its cards, for each measure.
     tasks : bool
         Whether all tasks of a job go to one thing.
+    begin : tuple of _Node
+        What runs on each now.
     """
 
     nodes: int
     room: tuple[int, ...]
     tables: tuple[tuple[int, ...], ...]
     tasks: bool
+    begin: tuple[_Node, ...]
 
 
-def _apart(size: int, nodes: int) -> _Space:
-    return _Space(nodes, (size,), (tuple(range(size + 1)),), False)
+def _apart(size: int, running: Sequence[_Node]) -> _Space:
+    return _Space(len(running), (size,), (tuple(range(size + 1)),), False, tuple(sorted(running)))
 
 
-def _together(size: int, nodes: int) -> _Space:
+def _together(size: int, running: Sequence[_Node]) -> _Space:
+    nodes = len(running)
     measures = _measures(size) if nodes > 1 else _measures(size)[:1]
     scale = reduce(math.lcm, (part.denominator for measure in measures for part in measure), 1)
     tables = tuple(tuple(int(part * scale) for part in measure) for measure in measures)
-    return _Space(1, (nodes * scale,) * len(measures), tables, True)
+    begin = tuple(sorted(held for node in running for held in node))
+    return _Space(1, (nodes * scale,) * len(measures), tables, True, (begin,))
+
+
+def _running(work: Counted, unit: int) -> list[_Node]:
+    """Return what runs now on each node."""
+    found: list[list[tuple[int, int, int]]] = [[] for _ in work.free]
+    for ongoing in work.work.ongoing.values():
+        if ongoing.left:
+            for _, _, (node, cards) in ongoing.tasks:
+                found[node].append((ongoing.left // unit, len(cards), 1))
+    return [tuple(sorted(node)) for node in found]
 
 
 def _jobs(work: Counted, best: Pass, size: int) -> list[_Job] | None:
     """Return the jobs, or None where they are too many or not alike enough."""
     many = len(best.starts) > MOST_JOBS or len(work.free) > MOST_NODES or best.late
-    plain = not work.work.ongoing and not work.work.windows and not any(work.work.after)
+    endless = any(ongoing.left is None for ongoing in work.work.ongoing.values())
+    plain = not endless and not work.work.windows and not any(work.work.after)
     if many or not plain or len(set(work.free.tolist())) != 1 or any(end >= 0 for end in work.deadline):
         return None
     found = []
     for job, *_ in best.starts:
         gang = work.gangs[work.job_class[job]]
         whole = gang.tasks == 1 or gang.cards == size
-        if len(gang.kinds) != 1 or len(gang.kinds[0].nodes) != len(work.free) or not whole or work.by_level:
+        if len(gang.kinds) != 1 or len(gang.kinds[0].nodes) != len(work.free) or not whole:
             return None
-        least = gang.kinds[0].least
+        if gang.tasks > 1 and len(work.work.instance.levels) > 2:
+            return None
+        # tasks that take whole nodes lie on as many
+        nodes = tuple((node, 1) for node in gang.kinds[0].nodes[: gang.tasks].tolist())
+        least = work.run(job, gang.kinds[0], nodes)
         found.append(_Job(job, work.release[job], least, work.weight[job], gang.cards, gang.tasks))
     return found
 
@@ -203,12 +228,16 @@ def _measures(size: int) -> list[list[Fraction]]:
     return measures
 
 
-def _prices(jobs: Sequence[_Job], last: Sequence[int], size: int, nodes: int) -> tuple[list[list[float]], list[float]]:
+def _prices(
+    jobs: Sequence[_Job], last: Sequence[int], size: int, running: Sequence[_Node]
+) -> tuple[list[list[float]], list[float]]:
     """Return what a task of so many cards pays until each moment, and all nodes together.
 
     The prices of each measure in each slot of time are duals of the linear program of starts by slot, at least 0.
     """
-    horizon = max(end + one.length for one, end in zip(jobs, last, strict=True))
+    nodes = len(running)
+    held = [one for node in running for one in node]
+    horizon = max([*(end + one.length for one, end in zip(jobs, last, strict=True)), *(end for end, _, _ in held)])
     measures = _measures(size) if nodes > 1 else _measures(size)[:1]
     cost: list[float] = []
     rows: list[int] = []
@@ -226,6 +255,10 @@ def _prices(jobs: Sequence[_Job], last: Sequence[int], size: int, nodes: int) ->
                 values += [count] * one.length
             columns += [len(cost)] * (len(rows) - len(columns))
             cost.append(float(one.weight * (start + one.length - one.release)))
+    room = np.full((len(measures), horizon), float(nodes))
+    for place, measure in enumerate(measures):
+        for end, cards, tasks in held:
+            room[place, :end] -= tasks * float(measure[cards])
     order = np.lexsort((columns, rows))
     count = len(jobs) + horizon * len(measures)
     program = Program(
@@ -238,7 +271,7 @@ def _prices(jobs: Sequence[_Job], last: Sequence[int], size: int, nodes: int) ->
         index=np.array(columns, dtype=np.int32)[order],
         value=np.array(values)[order],
         row_lower=np.concatenate([np.ones(len(jobs)), np.full(count - len(jobs), -np.inf)]),
-        row_upper=np.concatenate([np.ones(len(jobs)), np.full(count - len(jobs), float(nodes))]),
+        row_upper=np.concatenate([np.ones(len(jobs)), room.reshape(-1)]),
     )
     # loaded where it is needed, for it takes a while
     from placement.exact.highs import solve
@@ -284,7 +317,7 @@ class _Search:
         None where more labels would have to be looked at than the limit, or the deadline on the clock of
         `time.monotonic` passes.
         """
-        layer: dict[int, list[_Label]] = {0: [_Label(0, 0, ((),) * self._space.nodes, None, -1, -1)]}
+        layer: dict[int, list[_Label]] = {0: [_Label(0, 0, self._space.begin, None, -1, -1)]}
         seen = 0
         for _ in self._jobs:
             following: dict[int, list[_Label]] = {}

@@ -77,8 +77,9 @@ def serial(work: Counted, order: Sequence[int], base: Profile, runs: Mapping[int
         found = profile.earliest(job, max([work.release[job], *before]), among or None)
         assert found is not None
         start, end, nodes = found
-        if 0 <= work.deadline[job] < end or end >= NEVER:
+        if 0 <= work.deadline[job] < end:
             late.append(job)
+        if 0 <= work.deadline[job] < end or end >= NEVER:
             ends[job] = NEVER
             continue
         profile.take(nodes, work.gangs[work.job_class[job]].cards, start, end)

@@ -15,7 +15,8 @@ from placement.plan import Provenance
 from placement.scheduling.answer import schedule_of
 from placement.scheduling.baselines import BASELINES, baseline
 from placement.scheduling.compile import compile_work
-from placement.scheduling.search import Report, search, silent
+from placement.scheduling.progress import Report, silent
+from placement.scheduling.search import search
 from placement.snapshot import Snapshot
 from placement.snapshot.read import digest, verified
 from placement.solver import Limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from placement.scheduling import labels, orders
@@ -13,12 +13,14 @@ from placement.scheduling.admission import Admission
 from placement.scheduling.baselines import baseline
 from placement.scheduling.counts import Counted, Profile, counted
 from placement.scheduling.desk import Desk
+from placement.scheduling.device_search import search_devices
 from placement.scheduling.devices import stretches_of
 from placement.scheduling.found import Found
 from placement.scheduling.grid import GridBound, best_bound
 from placement.scheduling.improve import Improver
 from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.passes import Pass, parallel, present, serial
+from placement.scheduling.progress import Report, silent
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
 from placement.solver import Limits, Stop
@@ -34,18 +36,13 @@ search ends where there is no clock."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
+MOST_BY_RULES, RULES_SHARE = 300, 0.1
+"""Jobs up to which other rules are tried beside, and the part of the time that they get."""
 ROUND = 200
 """Moves after which is told how far it is."""
 
 Make = Callable[[Counted, Sequence[int], Profile], Pass]
 """A kind of pass."""
-
-Report = Callable[[float | None, float | None, str], None]
-"""Told of the value and the bound, in seconds times weight, and of what is being done."""
-
-
-def silent(value: float | None, bound: float | None, phase: str) -> None:
-    """Ignore progress."""
 
 
 def search(work: Work, limits: Limits, seed: int, report: Report = silent) -> Found:
@@ -60,8 +57,13 @@ def search(work: Work, limits: Limits, seed: int, report: Report = silent) -> Fo
     """
     by_counts = counted(work) if _by_counts(work) else None
     if by_counts is None:
-        return _greedy(work)
-    return _Search(work, by_counts, limits, seed, report).run()
+        return search_devices(work, limits, seed, report)
+    rules = _by_rules(work, limits)
+    found = _Search(work, by_counts, limits, seed, report).run()
+    best = min([found, *rules], key=lambda one: (one.table.left_out(work), one.table.value(work)))
+    if best is not found:
+        found = replace(found, method=best.method, table=best.table)
+    return found
 
 
 def _by_counts(work: Work) -> bool:
@@ -71,10 +73,17 @@ def _by_counts(work: Work) -> bool:
     return not stoppable and work.max_wait is None and Admission.of(work) is None
 
 
-def _greedy(work: Work) -> Found:
-    names = ("fifo-list", "shortest-job-first", "smith", "smith-area", "easy-backfill")
-    found = [baseline(work, name) for name in names]
-    return min(found, key=lambda one: (one.table.left_out(work), one.table.value(work)))
+def _by_rules(work: Work, limits: Limits) -> list[Found]:
+    """Return what rules make of few jobs that passes do not: with reservations, and with jobs stopped later on."""
+    names = ["easy-backfill", "conservative-backfill"]
+    if any(work.preemptible):
+        names += ["priority-preemptive", "volcano-gang-preempt", "kueue-preemption"]
+    found = []
+    for name in names:
+        if work.jobs > MOST_BY_RULES or not limits.share(RULES_SHARE).left:
+            break
+        found.append(baseline(work, name))
+    return found
 
 
 @dataclass(slots=True)
@@ -104,6 +113,8 @@ class _Search:
         for key in KEYS:
             order = sorted(self._jobs, key=lambda job, key=key: (key(desk, job), job))  # type: ignore[misc]
             self._try(key.__name__.replace("_", "-"), self._ordered(order), (parallel,))
+        if self._best is not None and any(end >= 0 for end in self._counted.deadline):
+            self._by_deadline(desk)
         assert self._best is not None
         bounded = self._prove(self._best.found)
         by_runs = partial(serial, runs=bounded.runs)
@@ -114,13 +125,29 @@ class _Search:
                 self._try("grid", self._ordered(order), (parallel, serial, by_runs))
         stop = self._improve()
         found = self._best.found
-        table = Timetable(stretches_of(self._counted, found.starts), set(self._never), set(found.late))
+        # what comes after jobs that are left out never starts
+        without = set(self._jobs) - {job for job, *_ in found.starts} - set(found.late)
+        table = Timetable(stretches_of(self._counted, found.starts), self._never | without, set(found.late))
         return Found(self._best.name, table, self._bound, stop)
+
+    def _by_deadline(self, desk: Desk) -> None:
+        """Try jobs with hard deadlines first, the earliest due first, by when they must have started too."""
+        due = self._counted.deadline
+        for slack in (0, 1):
+            rank = {
+                job: (due[job] < 0, due[job] - slack * desk.length(job), orders.by_weighted_area(desk, job), job)
+                for job in self._jobs
+            }
+            self._try("deadlines", self._ordered(sorted(self._jobs, key=rank.__getitem__)), (parallel, serial))
 
     def _try(self, name: str, order: Sequence[int], passes: Sequence[Make]) -> None:
         """Make passes over an order, and keep the best."""
         for make in passes:
             self._offer(name, make(self._counted, order, self._base))
+
+    def _moved(self, improver: Improver, late: list[int]) -> None:
+        """Take what came of moves, which leave out what was left out."""
+        self._offer("moves", Pass(improver.best.starts, improver.best.value, late))
 
     def _offer(self, name: str, found: Pass) -> None:
         if self._best is None or self._rank(found) < self._rank(self._best.found):
@@ -137,8 +164,8 @@ class _Search:
     def _over(self) -> bool:
         """Return whether the time is up, or what was found is good enough."""
         assert self._best is not None
-        value = self._best.found.value + self._carried
-        return not self._limits.left or value - self._bound <= self._limits.gap * value
+        value, late = self._best.found.value + self._carried, self._best.found.late
+        return not self._limits.left or (not late and value - self._bound <= self._limits.gap * value)
 
     def _prove(self, found: Pass) -> GridBound:
         out = perhaps_left_out(self._work, self._never, self._rank(found)[0])
@@ -151,15 +178,18 @@ class _Search:
         """Move one job at a time, and settle few jobs for good."""
         assert self._best is not None
         started = self._best.found
-        if self._over() or len(started.starts) < 2 or started.late or any(end >= 0 for end in self._counted.deadline):
+        if self._over() or len(started.starts) < 2:
             return self._stop()
         self._few(started)
-        improver = Improver(self._counted, self._base, self._best.found.starts, self._seed)
+        late = self._best.found.late
+        improver = Improver.of(self._counted, self._base, self._best.found.starts, self._seed)
+        if improver is None:
+            return self._stop()
         most = max(FIRST_MOVES, MOVES // len(started.starts)) if self._limits.deadline == math.inf else math.inf
         while not self._over() and improver.moves < most:
             until = improver.moves + ROUND
             improver.run(lambda moves, until=until: moves >= until or not self._limits.left)  # type: ignore[misc]
-            self._offer("moves", improver.best)
+            self._moved(improver, late)
         return self._stop()
 
     def _few(self, started: Pass) -> None:
@@ -174,7 +204,7 @@ class _Search:
             assert self._best is not None
             settled = few.settle(self._best.found.value, apart, self._limits.deadline)
             if settled is not None:
-                self._bound = max(self._bound, settled.bound)
+                self._bound = max(self._bound, settled.bound + self._carried)
                 if settled.order:
                     self._try("labels", settled.order, (serial,))
                 self._tell("labels")
@@ -183,13 +213,15 @@ class _Search:
         """Move jobs from one schedule in several ways, since what is found for few jobs is to be the best."""
         for seed in range(first, first + SCATTERED):
             if not self._over():
-                improver = Improver(self._counted, self._base, started.starts, self._seed + seed)
+                improver = Improver.of(self._counted, self._base, started.starts, self._seed + seed)
+                if improver is None:
+                    return
                 improver.run(lambda moves: moves >= FIRST_MOVES or (not moves % 16 and not self._limits.left))
-                self._offer("moves", improver.best)
+                self._moved(improver, started.late)
 
     def _stop(self) -> Stop:
         assert self._best is not None
-        if self._best.found.value + self._carried <= self._bound:
+        if not self._best.found.late and self._best.found.value + self._carried <= self._bound:
             return Stop.OPTIMAL
         if not self._limits.left:
             return Stop.TIME
