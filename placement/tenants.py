@@ -15,7 +15,7 @@ import numpy.typing as npt
 from placement.assignment import Ints
 
 FREE, SHUT = -1, -2
-"""Owners of a domain or card that are no tenants: nobody yet, and nobody ever, for running work of several is in it."""
+"""Owners of a domain or card that are no tenants: nobody yet, and nobody while work of several is in it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,9 @@ class Apart:
 
 
 class Owners:
-    """The owner of each domain, or of each card, and how many new tasks are in it.
+    """The owner of each domain, or of each card, and how many new tasks of whom are in it.
+
+    Work of several tenants may come to be together where it already was when all was taken as placed anew.
 
     Parameters
     ----------
@@ -58,7 +60,8 @@ class Owners:
         self._domain = apart.domain
         self._first = apart.owner
         self._owner = apart.owner.copy()
-        self._tasks = np.zeros_like(apart.owner)
+        self._tasks: dict[tuple[int, ...], dict[int, int]] = {}
+        """By place the number of tasks of each tenant that has some there."""
 
     def lets_in(self, tenant: int, nodes: Ints) -> npt.NDArray[np.bool_]:
         """Return which of some nodes, or of their cards as a (nodes, C) mask, others leave to a tenant."""
@@ -89,15 +92,19 @@ class Owners:
                 self._turn((row, card), tenant, sign)
 
     def _turn(self, where: tuple[int, ...], tenant: int, sign: int) -> None:
-        self._tasks[where] += sign
-        if not self._tasks[where]:
-            self._owner[where] = self._first[where]
-        elif self._owner[where] == FREE:
-            self._owner[where] = tenant
+        there = self._tasks.setdefault(where, {})
+        count = there.get(tenant, 0) + sign
+        if count:
+            there[tenant] = count
+        else:
+            del there[tenant]
+        first = int(self._first[where])
+        owners = there.keys() if first == FREE else there.keys() | {first}
+        self._owner[where] = FREE if not owners else SHUT if len(owners) > 1 else next(iter(owners))
 
     def copy(self) -> Owners:
         """Return an independent copy."""
         twin = Owners.__new__(Owners)
         twin.by_card, twin._domain, twin._first = self.by_card, self._domain, self._first
-        twin._owner, twin._tasks = self._owner.copy(), self._tasks.copy()
+        twin._owner, twin._tasks = self._owner.copy(), {where: dict(there) for where, there in self._tasks.items()}
         return twin

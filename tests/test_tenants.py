@@ -33,6 +33,7 @@ from placement.planning import name_tasks
 from placement.snapshot import Gpu, Policy, Snapshot
 from placement.solver import Limits, Solver, Stop
 from placement.state import State
+from placement.tenants import FREE, SHUT, Apart, Owners
 
 SOLVERS: dict[str, Solver] = {**HEURISTICS, **PORTFOLIO}
 RACKS = (node("a", 2, "r0"), node("b", 2, "r0"), node("c", 2, "r1"))
@@ -178,6 +179,23 @@ def test_running_work_of_two_tenants_is_carried(level: str, where: str, method: 
         f"tenants: tasks[0]: {where} has tasks of tenants a, b; one may be there at a time"
     ]
     assert broken(snapshot) == []
+
+
+def test_who_is_still_there_owns() -> None:
+    """Two nodes of one domain and one of another, in which a task of tenant 0 runs."""
+    owners = Owners(Apart(("x", "y"), np.array([0, 0, 1]), np.array([FREE, 0])))
+    owners.change(1, 0, (), 1)
+    owners.change(0, 1, (), 1)  # as running work is taken where it is
+    assert owners.of(0) == SHUT
+    owners.change(1, 0, (), -1)
+    assert owners.of(0) == 0
+    owners.change(0, 1, (), -1)
+    assert owners.of(0) == FREE
+    owners.change(1, 2, (), 1)
+    twin = owners.copy()
+    assert owners.of(2) == SHUT
+    owners.change(1, 2, (), -1)
+    assert (owners.of(2), twin.of(2)) == (0, SHUT)
 
 
 def test_the_judge_names_place_and_tenants() -> None:
