@@ -64,6 +64,8 @@ class Ranking:
     def find(self, shape: int, within: Bools | None) -> int:
         """Return the row of the best node, among some if `within` is given; -1 where the task fits nowhere."""
         row = self.of(shape)
+        if not len(row):
+            return -1
         if within is not None:
             row = np.where(within, row, self._never)
         best = int(row.argmax())

@@ -1,0 +1,42 @@
+"""Schedules of next to nothing: without nodes, jobs or cards."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from policy_cases import job, node
+
+import placement as pl
+from placement.scheduling.baselines import BASELINES
+from placement.snapshot import Job, Node, Snapshot, Task, TaskGroup, Topology
+
+
+@pytest.mark.parametrize("name", ["auto", *BASELINES])
+def test_without_nodes_all_jobs_are_left_out(name: str) -> None:
+    tied = TaskGroup(name="w", count=2, task=Task(gpus=1), topology=Topology(required="node"))
+    two = replace(job("two", 1, 10), groups=(tied,))
+    schedule = pl.schedule(Snapshot(jobs=(job("one", 1, 10), two, job("after", 1, 10, after=("one",)))), solver=name)
+    assert {one.job: one.reason for one in schedule.left_out} == dict.fromkeys(("one", "two", "after"), "never")
+    assert (len(schedule.stretches), schedule.value) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["auto", *BASELINES])
+def test_without_jobs_nothing_happens(name: str) -> None:
+    for nodes in ((), (node("a", 8),)):
+        schedule = pl.schedule(Snapshot(nodes=nodes), solver=name)
+        assert (schedule.left_out, len(schedule.stretches), schedule.value) == ([], 0, 0)
+
+
+@pytest.mark.parametrize("name", ["auto", *BASELINES])
+def test_nodes_without_cards_run_what_needs_none(name: str) -> None:
+    group = TaskGroup(name="w", count=3, task=Task(cpu=2))
+    plain = Job(name="plain", groups=(group,), duration=job("x", 1, 10).duration)
+    schedule = pl.schedule(Snapshot(nodes=(Node(name="a", cpu=6),), jobs=(job("x", 1, 10), plain)), solver=name)
+    assert [(one.job, one.reason) for one in schedule.left_out] == [("x", "never")]
+    assert (schedule.stretches.job, schedule.stretches.start, schedule.stretches.end) == (["plain"], [0.0], [10.0])
+
+
+@pytest.mark.parametrize("name", [*BASELINES, "rolling"])
+def test_simulations_of_no_nodes_finish_nothing(name: str) -> None:
+    found = pl.simulate(Snapshot(jobs=(job("one", 1, 10), job("two", 1, 10, 2))), name)
+    assert (found.unfinished, found.jobs.job) == (["one", "two"], [])
