@@ -105,8 +105,7 @@ class Fickle:
             self.period = 0  # jobs that wait for ever would have it asked for ever
         endless = sum(live.end == NEVER for live in desk.live.values())
         for job in sorted(desk.live):
-            # a job that starts and is stopped at one moment leaves no trace in a schedule
-            often, live = self._stops.get(job, 0), desk.live[job]
+            often = self._stops.get(job, 0)
             if (
                 often < 2
                 and endless == 0
@@ -114,14 +113,15 @@ class Fickle:
                 and desk.length(job) < NEVER
                 and not desk.work.hard[job]
                 and self._random.random() < 0.4
-                and (live.start < desk.now or live.since < 0)
             ):
                 desk.stop(job)
                 self._stops[job] = often + 1
         waiting = sorted(desk.waiting)
         self._random.shuffle(waiting)
         for job in waiting:
-            desk.start(job)
+            if desk.start(job) and desk.may_stop(job) and self._random.random() < 0.1:
+                desk.stop(job)
+                desk.start(job)
 
 
 def scheduled(snapshot: Snapshot, policy: Policy) -> Schedule:

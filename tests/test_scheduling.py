@@ -62,6 +62,34 @@ def test_without_checkpoints_all_is_lost() -> None:
     assert shown(desk) == [(0, 70, 0, 70)]
 
 
+def test_what_is_started_and_stopped_at_one_moment_costs_nothing() -> None:
+    x = job("x", 1, 100, checkpoint_interval=30, restart_seconds=5, preemptible=True)
+    desk = desk_of(x)
+    assert at(desk, 10).start(0)
+    desk.stop(0)
+    assert desk.waiting == {0: 0}  # since it came, not since it was stopped
+    assert desk.todo == {}
+    assert desk.stretches == []
+    assert at(desk, 20).start(0)
+    at(desk, 60).stop(0)  # 40 done, 30 saved
+    assert at(desk, 70).start(0)
+    desk.stop(0)
+    assert desk.waiting == {0: 60_000}
+    assert desk.todo[0] == Fraction(70, 100)
+    assert at(desk, 80).start(0)
+    assert desk.live[0].end == 155_000  # 80 + 5 + 70
+
+
+def test_what_runs_now_and_is_stopped_now_is_restored_once() -> None:
+    x = job("x", 1, 100, restart_seconds=5, preemptible=True)
+    desk = desk_of(running(x, "a", (0,), since=0.0))
+    for _ in range(2):
+        desk.stop(0)
+        assert desk.todo[0] == 1
+        assert desk.start(0)
+    assert desk.live[0].end == 105_000
+
+
 @pytest.mark.parametrize(
     ("last", "stop", "lost", "todo"),
     [

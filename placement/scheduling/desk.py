@@ -58,6 +58,8 @@ class Live:
         When it was to end by the first estimate.
     units : int
         Card units that it holds.
+    came : int
+        When it came to wait before this stretch; 0 for a job that ran before.
     """
 
     tasks: tuple[Placed, ...]
@@ -71,6 +73,7 @@ class Live:
     expected: int
     estimate: int
     units: int
+    came: int = 0
 
 
 class Desk:
@@ -380,8 +383,8 @@ class Desk:
             estimate,
             estimate,
             self.units_of(job, tasks),
+            self.waiting.pop(job),
         )
-        del self.waiting[job]
 
     def start(self, job: int) -> bool:
         """Start a job if it fits now."""
@@ -415,9 +418,15 @@ class Desk:
             self.admission.change(job, tasks, -1)
 
     def stop(self, job: int) -> None:
-        """Stop a job that runs; it waits again."""
+        """Stop a job that runs; it waits again.
+
+        One that was started at this very moment has never run in this stretch, and waits as if it had not been started.
+        """
         self.lift(job)
         live = self.live.pop(job)
+        if live.start == self.now and (job in self.todo or job not in self.work.ongoing):
+            self.waiting[job] = live.came
+            return
         restart, lost, kept = self._stopped_now(job, live)
         if self.now > live.start:
             self.stretches.append(Stretch(job, live.start, self.now, restart, lost, live.tasks))
