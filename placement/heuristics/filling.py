@@ -106,6 +106,10 @@ class Filling:
         self._commit()
         return list(gang.tasks())
 
+    def refuses_for_long(self, number: int) -> bool:
+        """Return whether a job of some class that was refused is refused until something is given back."""
+        return self._single[number] is not None or self._alike[number]
+
     def _gang(self, number: int) -> Gang:
         job_class = self._instance.job_classes[number]
         if self._domains is None or not self._tied[number]:

@@ -100,6 +100,8 @@ class Desk:
         overfill cards, nor where cards take MIG instances.
     memory : dict of str to object
         What policies remember from one decision to the next, by their names.
+    lowest : int
+        Priority below which no job is.
     admission : Admission, optional
         The quotas of the queues, and what is used; absent where no job falls under any.
     short : dict of int to Short
@@ -139,7 +141,9 @@ class Desk:
         self._empty: Filling | None = None
         self._lines: dict[Callable[[Desk, int], tuple[float, ...] | float], Line] = {}
         self._closed = len(work.windows) > 0
-        self._least_of_class = [least_units(work.instance, one.root) for one in work.instance.job_classes]
+        least = [least_units(work.instance, one.root) for one in work.instance.job_classes]
+        self._least_units = [least[one] for one in self._class]
+        self.lowest = int(work.priority.min(initial=0))
         self.all_units = sum(one.size * sum(units for _, units, _ in one.cards) for one in work.instance.classes)
         self._free = self.all_units
         self.counts = counts_say_it(work)
@@ -224,7 +228,7 @@ class Desk:
 
     def least_units(self, job: int) -> int:
         """Return the card units without which a job does not run."""
-        return self._least_of_class[self._class[job]]
+        return self._least_units[job]
 
     def units_of(self, job: int, tasks: Iterable[Placed]) -> int:
         """Return the card units that some tasks of a job take."""
@@ -232,7 +236,26 @@ class Desk:
 
     def may_fit(self, job: int, more: int = 0) -> bool:
         """Return whether as many card units are free as a job needs, held places and some `more` among them."""
-        return not self.counts or self.least_units(job) <= self._free + more
+        return not self.counts or self._least_units[job] <= self._free + more
+
+    def that_may_fit(self, jobs: Sequence[int]) -> list[int]:
+        """Return those of some jobs that need no more card units than are free, held places among them."""
+        if not self.counts or self.admission is not None:
+            return list(jobs)  # of a job that its queue keeps waiting that is to be noted, whatever is free
+        least, free = self._least_units, self._free
+        return [job for job in jobs if least[job] <= free]
+
+    def refused_alike(self, job: int) -> int:
+        """Return a number that jobs share of which none fits, once one did not, until something comes free.
+
+        It is -1 for a job of which that is not known, or for which more counts than what is free.
+        """
+        number = self._class[job]
+        if self._closed or self.admission is not None or self.work.hard[job]:
+            return -1
+        if not self.filling.refuses_for_long(number):
+            return -1
+        return self.filling.kind(number)
 
     def has_room(self, job: int, nodes: Ints) -> bool:
         """Return whether some task of a job fits on one of some nodes."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -53,18 +54,21 @@ class Profile:
 
     def __init__(self, desk: Desk, reserved: Mapping[int, Reserved]) -> None:
         self._desk, self._reserved = desk, dict(reserved)
-        self._lifted: set[int] = set()
+        self._ending = sorted((live.expected, job) for job, live in desk.live.items())
+        """The jobs that run, by when they are expected to end."""
+        self._lifted = 0
+        """How many of them are lifted, the first ones."""
         self._held: set[int] = set()
         spells = [(desk.now, live.expected, live.units) for live in desk.live.values()]
         spells += [(one.start, one.end, desk.units_of(job, one.tasks)) for job, one in reserved.items()]
-        moments = {desk.now, *(window.end for window in desk.work.windows if window.end > desk.now)}
-        moments |= {moment for start, end, _ in spells for moment in (start, end) if moment < NEVER}
-        self._moments = np.array(sorted(moments), dtype=np.int64)
-        change = np.zeros(len(moments) + 1, dtype=np.int64)
+        start, end, units = np.array(spells, dtype=np.int64).reshape(-1, 3).T
+        windows = [window.end for window in desk.work.windows if window.end > desk.now]
+        moments = np.unique(np.concatenate([start, end, np.array([desk.now, *windows], dtype=np.int64)]))
+        self._moments = moments[moments < NEVER]
+        change = np.zeros(len(self._moments) + 1, dtype=np.int64)
         change[0] = desk.all_units
-        for start, end, units in spells:
-            change[np.searchsorted(self._moments, start)] -= units
-            change[np.searchsorted(self._moments, end)] += units
+        np.subtract.at(change, np.searchsorted(self._moments, start), units)
+        np.add.at(change, np.searchsorted(self._moments, end), units)
         self._free = np.cumsum(change)[:-1]
 
     def add(self, job: int, reserved: Reserved) -> None:
@@ -140,23 +144,23 @@ class Profile:
         try:
             yield
         finally:
-            self._change((), ())
+            self._change(0, set())
 
     def _show(self, start: int, end: int) -> None:
         """Hold on the nodes what is taken at some time in a span."""
         self._change(
-            {job for job, live in self._desk.live.items() if live.expected <= start},
+            bisect_right(self._ending, (start, NEVER)),
             {job for job, one in self._reserved.items() if one.start < end and one.end > start},
         )
 
-    def _change(self, lifted: Iterable[int], held: Iterable[int]) -> None:
+    def _change(self, lifted: int, held: set[int]) -> None:
         """Go from what is shown to what is to be, by no more than the difference."""
-        lifted, held, desk = set(lifted), set(held), self._desk
+        desk = self._desk
         for job in sorted(self._held - held):
             desk.release(job, self._reserved[job].tasks)
-        for job in sorted(lifted - self._lifted):
+        for _, job in self._ending[self._lifted : lifted]:
             desk.lift(job)
-        for job in sorted(self._lifted - lifted):
+        for _, job in self._ending[lifted : self._lifted]:
             desk.put_back(job)
         for job in sorted(held - self._held):
             desk.hold(job, self._reserved[job].tasks)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from placement.heuristics.gangs import Placed
 from placement.scheduling.desk import Desk
 from placement.scheduling.orders import by_arrival
+from placement.scheduling.policies import evicting
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +28,15 @@ class EasyBackfill:
 
     def decide(self, desk: Desk) -> None:
         """Start the first ones, reserve for the next and let others go ahead."""
-        queue = sorted(desk.waiting, key=lambda job: (by_arrival(desk, job), job))
+        queue = desk.line(by_arrival)
         started = 0
         while started < len(queue) and desk.start(queue[started]):
             started += 1
-        if started == len(queue):
+        rest = _that_fit(desk, queue[started + 1 :])
+        if not rest:
             return
-        head, rest = queue[started], queue[started + 1 :]
-        reserved = desk.earliest(head) if rest else None
+        head = queue[started]
+        reserved = desk.earliest(head)
         if reserved is None:
             for job in rest:
                 desk.start(job)  # nothing that ends lets the first job in, so nothing delays it
@@ -42,9 +44,24 @@ class EasyBackfill:
         _go_ahead(desk, rest, head, *reserved)
 
 
+def _that_fit(desk: Desk, jobs: Sequence[int]) -> list[int]:
+    """Return some jobs without those of which it is sure that they do not fit, one of each kind being tried."""
+    fits: dict[int, bool] = {-1: True}
+    found = []
+    for job in desk.that_may_fit(jobs):
+        kind = desk.refused_alike(job)
+        if kind not in fits:
+            fits[kind] = evicting.fits(desk, job)
+        if fits[kind]:
+            found.append(job)
+    return found
+
+
 def _go_ahead(desk: Desk, jobs: Sequence[int], head: int, moment: int, places: tuple[Placed, ...]) -> None:
     """Start jobs that end by the moment of the reservation, or fit beside it."""
     held = False
+    refused: set[int] = set()
+    """Kinds of jobs that do not fit beside the reservation."""
     for job in jobs:
         if not desk.may_fit(job):
             continue
@@ -54,10 +71,14 @@ def _go_ahead(desk: Desk, jobs: Sequence[int], head: int, moment: int, places: t
                 held = False
             if _ends_by(desk, job, moment):
                 continue
+        kind = desk.refused_alike(job)
+        if kind in refused:
+            continue
         if not held:
             desk.hold(head, places)
             held = True
-        desk.start(job)
+        if not desk.start(job) and kind >= 0:
+            refused.add(kind)
     if held:
         desk.release(head, places)
 

@@ -16,12 +16,15 @@ Choice = Callable[[Desk, int], tuple[list[int], Ints | None] | None]
 def serve(desk: Desk, key: Key, choose: Choice) -> None:
     """Try all that wait by a key, start each job that fits or for which others are stopped, and try those in turn.
 
-    Whoever is stopped for a job must come after it.
+    Whoever is stopped for a job must come after it, and the key change for a job that waits only when it is stopped.
     """
-    queue = [(key(desk, job), job) for job in desk.waiting]
-    heapq.heapify(queue)
-    while queue:
-        _, job = heapq.heappop(queue)
+    line, place = desk.line(key), 0
+    stopped: list[tuple[tuple[float, ...] | float, int]] = []
+    while stopped or place < len(line):
+        if stopped and (place == len(line) or stopped[0] < (key(desk, line[place]), line[place])):
+            _, job = heapq.heappop(stopped)
+        else:
+            job, place = line[place], place + 1
         if desk.start(job):
             continue
         chosen = choose(desk, job)
@@ -30,7 +33,7 @@ def serve(desk: Desk, key: Key, choose: Choice) -> None:
         victims, within = chosen
         start_instead(desk, job, victims, within)
         for victim in victims:
-            heapq.heappush(queue, (key(desk, victim), victim))
+            heapq.heappush(stopped, (key(desk, victim), victim))
     ask_when_stoppable(desk)
 
 
@@ -121,4 +124,6 @@ def _put_back(desk: Desk, job: int, gone: list[int], order: Sequence[int], withi
 def stoppable_below(desk: Desk, job: int) -> list[int]:
     """Return the jobs of lower priority that may be stopped now."""
     priority = desk.work.priority
+    if priority[job] == desk.lowest:
+        return []
     return [other for other in desk.live if priority[other] < priority[job] and desk.may_stop(other)]

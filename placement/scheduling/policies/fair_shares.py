@@ -11,6 +11,7 @@ import numpy as np
 from placement.exact.arrays import Program
 from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.filling import Filling
+from placement.heuristics.gangs import Placed
 from placement.instance import Ints
 from placement.scheduling.desk import Desk
 
@@ -36,6 +37,9 @@ class Kinds:
         number: dict[frozenset[str], int] = {}
         self._desk = desk
         self._speed: dict[int, list[float]] = {}
+        self._empty = Filling(instance, FastestFit, math.inf, 0)
+        self._places: dict[tuple[int, int], list[Placed]] = {}
+        """Where a job of each kind is placed on the nodes of each kind when they are empty."""
         of_class, units = [], [0] * len(instance.classes)
         for one in instance.classes:
             healthy = [card for card in one.cards if instance.card_kinds[card[0]].healthy]
@@ -50,13 +54,16 @@ class Kinds:
         """Return what part of its work a job does in a millisecond on each kind; 0 where it cannot run."""
         one = int(self._desk.work.instance.job_class[job])
         if one not in self._speed:
-            self._speed[one] = [self._alone(job, one, nodes) for nodes in self.nodes]
+            self._speed[one] = [self._alone(job, one, kind) for kind in range(len(self.nodes))]
         return self._speed[one]
 
-    def _alone(self, job: int, job_class: int, nodes: Ints) -> float:
-        empty = Filling(self._desk.work.instance, FastestFit, math.inf, 0)
-        empty.keep_to(nodes)
-        tasks = empty.serve(job_class, [])
+    def _alone(self, job: int, job_class: int, kind: int) -> float:
+        key = self._desk.kind(job), kind
+        if key not in self._places:
+            self._empty.keep_to(self.nodes[kind])
+            self._places[key] = self._empty.serve(job_class, [])
+            self._empty.release(job_class, self._places[key])
+        tasks = self._places[key]
         return 1 / max(1, self._desk.clock.run(job, tasks)) if tasks else 0.0
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from placement.instance import Ints
 from placement.scheduling.desk import NEVER, Desk
@@ -12,6 +14,8 @@ from placement.scheduling.policies import evicting
 
 LIMITS = (3_250_000, 7_200_000)
 """Card milliseconds of service after which a job goes down from each queue to the next."""
+
+_Rank = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,62 +37,91 @@ class TiresiasLas:
 
     def decide(self, desk: Desk) -> None:
         """Start what comes first, and stop for it what comes later."""
-        service = desk.memory.setdefault(self.name, _Service())
+        service = desk.memory.get(self.name) or desk.memory.setdefault(self.name, _Service(desk, self.limits))
         service.renew(desk)
-        limits = tuple(limit * desk.work.instance.card_units for limit in self.limits)
-
-        order = {
-            job: (
-                bisect_right(limits, service.of(desk, job)),
-                service.first.get(job, NEVER),
-                int(desk.work.submit[job]),
-            )
-            for job in [*desk.live, *desk.waiting]
-        }
-
-        def choose(desk: Desk, job: int) -> tuple[list[int], Ints | None] | None:
-            mine = order[job], job
-            later = [other for other in desk.live if (order[other], other) > mine and desk.may_stop(other)]
-            later.sort(key=lambda other: (order[other], other), reverse=True)
-            victims = evicting.fewest(desk, job, later)
-            return None if victims is None else (victims, None)
-
-        evicting.serve(desk, lambda _, job: order[job], choose)
+        victims = _Victims(desk, [(service.rank(desk, job), job) for job in desk.live if desk.may_stop(job)])
+        evicting.serve(desk, service.rank, lambda desk, job: victims.choose(desk, job, service.rank(desk, job)))
         if desk.waiting:
-            desk.again = min([desk.again, *(service.until(desk, job, limits) for job in desk.live)])
+            desk.again = min([desk.again, *(service.until(desk, job) for job in desk.live)])
 
 
-@dataclass(slots=True)
+class _Victims:
+    """Jobs that may be stopped for those that come before them.
+
+    Parameters
+    ----------
+    desk : Desk
+    ranked : list of (tuple, int)
+        Jobs that run and may be stopped now, with what they are ordered by.
+    """
+
+    def __init__(self, desk: Desk, ranked: list[tuple[_Rank, int]]) -> None:
+        self._ranked = sorted(ranked)
+        self._refused: set[int] = set()
+        self._count(desk)
+
+    def _count(self, desk: Desk) -> None:
+        """Add up the card units of each and of those that come after it."""
+        units = (desk.live[job].units for _, job in reversed(self._ranked))
+        self._units = list(accumulate(units, initial=0))[::-1]
+
+    def choose(self, desk: Desk, job: int, rank: _Rank) -> tuple[list[int], Ints | None] | None:
+        """Return the jobs to stop for one that waits; see `placement.scheduling.policies.evicting`."""
+        place = bisect_right(self._ranked, (rank, job))
+        kind = desk.refused_alike(job)
+        # who comes later has no more jobs to stop, and what these held is all that has come free in between
+        if kind in self._refused or not desk.may_fit(job, self._units[place]):
+            return None
+        victims = evicting.fewest(desk, job, [other for _, other in reversed(self._ranked[place:])])
+        if victims is None:
+            if kind >= 0:
+                self._refused.add(kind)
+            return None
+        self._ranked = [one for one in self._ranked if one[1] not in victims]
+        self._count(desk)
+        return victims, None
+
+
 class _Service:
     """What jobs were served in stretches that are over, in card units times milliseconds, and when each began."""
 
-    seen: int = -1
-    past: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    first: dict[int, int] = field(default_factory=dict)
+    def __init__(self, desk: Desk, limits: Sequence[int]) -> None:
+        self._limits = tuple(limit * desk.work.instance.card_units for limit in limits)
+        self._submit: list[int] = desk.work.submit.tolist()
+        self._seen = 0
+        self._past: dict[int, int] = defaultdict(int)
+        self._first: dict[int, int] = {}
+        for job, ongoing in desk.work.ongoing.items():
+            self._first[job] = ongoing.since
+            self._past[job] = -ongoing.since * desk.units_of(job, ongoing.tasks)
+
+    def rank(self, desk: Desk, job: int) -> _Rank:
+        """Return what a job is ordered by: its queue, when it first began and when it came."""
+        return bisect_right(self._limits, self.of(desk, job)), self._first.get(job, NEVER), self._submit[job]
 
     def of(self, desk: Desk, job: int) -> int:
         """Return what a job was served until now."""
+        if self._seen < len(desk.stretches):
+            self._catch_up(desk)
         live = desk.live.get(job)
-        return self.past[job] + (0 if live is None else (desk.now - live.start) * live.units)
+        return self._past[job] + (0 if live is None else (desk.now - live.start) * live.units)
 
-    def until(self, desk: Desk, job: int, limits: tuple[int, ...]) -> int:
+    def until(self, desk: Desk, job: int) -> int:
         """Return when a job that runs goes down to the next queue; `NEVER` where it does not or that is the same."""
-        live, place = desk.live[job], bisect_right(limits, self.of(desk, job))
-        if not live.units or place == len(limits) or desk.stoppable_from(job) >= NEVER:
+        live, place = desk.live[job], bisect_right(self._limits, self.of(desk, job))
+        if not live.units or place == len(self._limits) or desk.stoppable_from(job) >= NEVER:
             return NEVER
-        return live.start + -((self.past[job] - limits[place]) // live.units)
+        return live.start + -((self._past[job] - self._limits[place]) // live.units)
 
     def renew(self, desk: Desk) -> None:
         """Take into account what has happened since."""
-        if self.seen < 0:
-            self.seen = 0
-            for job, ongoing in desk.work.ongoing.items():
-                self.first[job] = ongoing.since
-                self.past[job] = -ongoing.since * desk.units_of(job, ongoing.tasks)
-        for stretch in desk.stretches[self.seen :]:
-            self.first.setdefault(stretch.job, stretch.start)
-            self.past[stretch.job] += (stretch.end - stretch.start) * desk.units_of(stretch.job, stretch.tasks)
-        self.seen = len(desk.stretches)
+        self._catch_up(desk)
         for job, live in desk.live.items():
             if live.start < desk.now:
-                self.first.setdefault(job, live.start)
+                self._first.setdefault(job, live.start)
+
+    def _catch_up(self, desk: Desk) -> None:
+        for stretch in desk.stretches[self._seen :]:
+            self._first.setdefault(stretch.job, stretch.start)
+            self._past[stretch.job] += (stretch.end - stretch.start) * desk.units_of(stretch.job, stretch.tasks)
+        self._seen = len(desk.stretches)
