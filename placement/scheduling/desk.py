@@ -142,7 +142,7 @@ class Desk:
         self._lines: dict[Callable[[Desk, int], tuple[float, ...] | float], Line] = {}
         self._closed = len(work.windows) > 0
         least = [least_units(work.instance, one.root) for one in work.instance.job_classes]
-        self._least_units = [least[one] for one in self._class]
+        self._least_units: list[int] = [least[one] for one in self._class]
         self.lowest = int(work.priority.min(initial=0))
         self.all_units = sum(one.size * sum(units for _, units, _ in one.cards) for one in work.instance.classes)
         self._free = self.all_units
