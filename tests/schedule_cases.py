@@ -66,8 +66,8 @@ def _timed(source: Source, job: Job) -> Job:
     )
     if job.running is None:
         return changed
-    # the zone of a running task that is bound to none is not known to those who schedule
-    tasks = tuple(replace(task, zone=None, nics=()) for task in job.running.tasks)
+    # NICs elsewhere than all else are refused
+    tasks = tuple(replace(task, nics=()) for task in job.running.tasks)
     running = replace(job.running, tasks=tasks, since=None if source.one_in(2) else -source.number(0, 30))
     if source.one_in(3):
         running = replace(running, work_done=source.pick((0, 3, 8.5, 70)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from placement.empty import EmptyCluster
 from placement.figures import figures
-from placement.instance import Assignment, Instance
+from placement.instance import ANY, Assignment, Instance
 from placement.naming import job_names, name_tasks
 from placement.numa import without_zones
 from placement.plan import Provenance
@@ -119,8 +119,9 @@ def _stretches(instance: Instance, shown: Sequence[Stretch]) -> tuple[Stretches,
         tasks.gpus += named.gpus
         zones = [[]] * len(named) if isinstance(named.zones, msgspec.UnsetType) else named.zones
         # of tasks that are bound to none, zones would be said as if nothing else was there
-        ties = without_zones(instance, assignment)[1].tolist()
-        bound += [listed if tied else [] for listed, tied in zip(zones, ties, strict=True)]
+        leaves, ties = instance.job_classes[instance.job_class[one.job]].leaves, without_zones(instance, assignment)[1]
+        for listed, tied, leaf in zip(zones, ties.tolist(), assignment.leaf.tolist(), strict=True):
+            bound.append(listed if tied and instance.shapes[leaves[leaf].shape].numa != ANY else [])
         slots += [[]] * len(named) if isinstance(named.mig_starts, msgspec.UnsetType) else named.mig_starts
     tasks.zones = bound if any(bound) else msgspec.UNSET
     tasks.mig_starts = slots if any(slots) else msgspec.UNSET

@@ -13,7 +13,7 @@ from placement import units
 from placement.compile import compile as compile_snapshot
 from placement.errors import Problem, SnapshotError
 from placement.heuristics.gangs import Placed
-from placement.instance import Instance, Ints
+from placement.instance import ANY, Instance, Ints
 from placement.naming import job_names, node_names
 from placement.scheduling.clock import Clock
 from placement.scheduling.work import Ongoing, Window, Work
@@ -54,6 +54,7 @@ def compile_work(snapshot: Snapshot) -> Work:
     submit = _ints([moment(job.submit_time, 0) if job.running is None else 0 for job in jobs])
     node_of = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
     spots = Spots(instance, node_of)
+    _refuse_zones(snapshot, instance, node_of, number, spots)
     return Work(
         instance=instance,
         submit=submit,
@@ -86,6 +87,47 @@ def _refuse_untimed(snapshot: Snapshot) -> None:
     ]
     if problems:
         raise SnapshotError(problems)
+
+
+def _refuse_zones(
+    snapshot: Snapshot, instance: Instance, node_of: Mapping[str, int], number: Mapping[str, int], spots: Spots
+) -> None:
+    """Refuse running tasks that lie in zones as cannot be said here, where tasks are bound to zones.
+
+    A task takes all that it asks for from the same zones, NICs that are named among it, and MIG instances take from
+    none.
+    """
+    problems = []
+    for index, job in enumerate(snapshot.jobs):
+        for place, task in enumerate(job.running.tasks if job.running is not None else ()):
+            node = node_of[task.node]
+            if instance.classes[instance.node_class[node]].zones is None:
+                continue
+            zones = snapshot.nodes[instance.node_spec[node]].zones
+            held = [zone for zone, one in enumerate(zones) if any(nic.name in task.nics for nic in one.nics)]
+            known = spots.zones(number[job.name], task)
+            path, name = f"jobs[{index}].running.tasks[{place}]", f"{job.name} on {task.node}"
+            if held and (known != held or len(held) > 1) and _binds_nics(instance, node):
+                ids = ", ".join(str(zones[zone].id) for zone in held)
+                what = f"{name} holds NICs of NUMA zones {ids}, and all else is not known to lie in just one with them"
+                remedy = "this cannot be planned over time: state its `zone` if it has one, or leave out `nics`"
+                problems.append(Problem(f"{path}.nics", what, remedy))
+            elif task.zone is not None and not known:
+                what = f"{name} has a MIG instance and states a NUMA zone"
+                remedy = "this cannot be planned over time beside tasks bound to zones: leave out `zone`"
+                problems.append(Problem(f"{path}.zone", what, remedy))
+    if problems:
+        raise SnapshotError(problems)
+
+
+def _binds_nics(instance: Instance, node: int) -> bool:
+    """Return whether some task that may be bound to zones of a node asks for NICs."""
+    if "nics" not in instance.resources:
+        return False
+    resource, of_class = list(instance.resources).index("nics"), int(instance.node_class[node])
+    return any(
+        instance.bound[shape, of_class] > 0 and one.demand[resource] > 0 for shape, one in enumerate(instance.shapes)
+    )
 
 
 def _waiting(job: Job) -> Job:
@@ -129,16 +171,30 @@ class Spots:
         return leaf, task.index, (node, (*sorted(cards), *self._zones(shape, node, task)))
 
     def _zones(self, shape: int, node: int, task: RunningTask) -> tuple[int, ...]:
-        """Return the positions of the zones that a task is bound to, none where it is not."""
+        """Return the positions of the zones that a task is known to lie in."""
+        inside = self._inside(shape, node, task)
+        order = self._instance.node_zones.get(node)
+        return tuple(sorted(self._instance.widest + (order.index(zone) if order else zone) for zone in inside))
+
+    def zones(self, job: int, task: RunningTask) -> list[int]:
+        """Return the zones, in the order of the file, that a task is known to lie in and takes what it asks for from.
+
+        None where no other task is bound to zones of the node, and of a task with a MIG instance.
+        """
+        leaves = self._instance.job_classes[self._instance.job_class[job]].leaves
+        shape = next(leaf.shape for leaf in leaves if leaf.path == task.group)
+        return [] if self._instance.shapes[shape].profile >= 0 else self._inside(shape, self._node_of[task.node], task)
+
+    def _inside(self, shape: int, node: int, task: RunningTask) -> list[int]:
         instance = self._instance
         zones = instance.snapshot.nodes[instance.node_spec[node]].zones
-        if not zones or not instance.zone_sets or not instance.bound[shape, instance.node_class[node]]:
-            return ()
-        inside = {number for number, zone in enumerate(zones) if set(zone.gpus) & set(task.gpus)}
-        if not inside:
-            inside = {number for number, zone in enumerate(zones) if zone.id == task.zone}
-        order = instance.node_zones.get(node, tuple(range(len(zones))))
-        return tuple(sorted(instance.widest + order.index(zone) for zone in inside))
+        if instance.classes[instance.node_class[node]].zones is None:
+            return []
+        if task.zone is not None:
+            return [number for number, zone in enumerate(zones) if zone.id == task.zone]
+        if instance.shapes[shape].numa == ANY:
+            return []
+        return [number for number, zone in enumerate(zones) if set(zone.gpus) & set(task.gpus)]
 
 
 def _ongoing(instance: Instance, jobs: list[Job], spots: Spots, now: Fraction) -> dict[int, Ongoing]:
