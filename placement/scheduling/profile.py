@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placement.heuristics.gangs import Placed
+from placement.instance import Ints
 from placement.scheduling.work import NEVER
 
 if TYPE_CHECKING:
@@ -107,19 +108,25 @@ class Profile:
         least = self._desk.least_units(job)
         length = self._desk.length(job) if length is None else length
         since = max(since, self._desk.now)
-        later = self._moments[np.searchsorted(self._moments, since, side="right") :].tolist()
         with self._trials():
-            for start in [since, *later]:
-                number = int(np.searchsorted(self._moments, start, side="right")) - 1
-                last = int(np.searchsorted(self._moments, start + max(length, 1)))
-                if self._desk.counts and self._free[number:last].min() < least:
-                    continue
+            for start in self._starts(least, length, since).tolist():
                 if may_fit is not None and not may_fit(start, start + max(length, 1)):
                     continue
                 found = self._fits_at(job, start, length, fit or self._desk.fit)
                 if found is not None:
                     return found
         return None
+
+    def _starts(self, least: int, length: int, since: int) -> Ints:
+        """Return the moments, and the time from which on all count, from which so many card units are free for long."""
+        moments = self._moments
+        begin = np.concatenate([[since], moments[np.searchsorted(moments, since, side="right") :]])
+        if not self._desk.counts:
+            return begin
+        short = np.append(np.flatnonzero(self._free < least), len(moments))
+        following = short[np.searchsorted(short, np.searchsorted(moments, begin, side="right") - 1)]
+        found: Ints = begin[following >= np.searchsorted(moments, begin + max(length, 1))]
+        return found
 
     def _fits_at(self, job: int, start: int, length: int, fit: Fit) -> Reserved | None:
         """Return a reservation from a moment on, for as long as the job runs where it then is."""

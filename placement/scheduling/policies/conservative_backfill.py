@@ -9,6 +9,9 @@ from placement.scheduling.desk import NEVER, Desk
 from placement.scheduling.orders import by_arrival
 from placement.scheduling.profile import Profile, Reserved
 
+MOST_RESERVED = 500
+"""Most jobs that have a reservation at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConservativeBackfill:
@@ -16,9 +19,11 @@ class ConservativeBackfill:
 
     Reservations are of places, from the start of a job to its end by the estimates. They are made anew, in the same
     order, only when running jobs do not end as they were expected to, or places are no longer what they were. Of jobs
-    that come together those of a higher priority are first.
+    that come together those of a higher priority are first. No more than `MOST_RESERVED` jobs have one at a time, and
+    who comes later gets one when another has started.
 
-    Source: Mu'alem and Feitelson (IEEE TPDS 12(6), 2001).
+    Source: Mu'alem and Feitelson (IEEE TPDS 12(6), 2001); the limit is that of Slurm on the jobs that its backfill
+    scheduler tries, ``bf_max_job_test`` of ``SchedulerParameters`` (slurm.conf), which is 500 by default.
     """
 
     name: str = "conservative-backfill"
@@ -29,13 +34,16 @@ class ConservativeBackfill:
         plan = desk.memory.setdefault(self.name, _Plan())
         if not plan.holds(desk):
             plan.reserved.clear()
-        new = [job for job in desk.waiting if job not in plan.reserved]
-        if new:
-            plan.reserve(desk, sorted(new, key=lambda job: (desk.waiting[job], by_arrival(desk, job), job)))
+        if len(plan.reserved) < min(MOST_RESERVED, len(desk.waiting)):
+            plan.reserve(desk, [job for job in desk.line(_by_coming) if job not in plan.reserved])
         for job in [job for job, one in plan.reserved.items() if one.start <= desk.now]:
             desk.put(job, plan.reserved.pop(job).tasks)
         plan.expected = {job: live.expected for job, live in desk.live.items()}
         desk.again = min((one.start for one in plan.reserved.values()), default=NEVER)
+
+
+def _by_coming(desk: Desk, job: int) -> tuple[float, ...]:
+    return desk.waiting[job], *by_arrival(desk, job)
 
 
 @dataclass(slots=True)
@@ -58,6 +66,8 @@ class _Plan:
         """Reserve for jobs in turn, beside what is reserved."""
         profile = Profile(desk, self.reserved)
         for job in jobs:
+            if len(self.reserved) == MOST_RESERVED:
+                break
             found = profile.earliest(job)
             if found is not None:
                 self.reserved[job] = found
