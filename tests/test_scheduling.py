@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import replace
 from policy_cases import job, node, run, running, spells
 
 import placement as pl
@@ -166,6 +167,19 @@ def test_windows_let_in_who_is_named_or_done_before() -> None:
     jobs = (job("long", 1, 60), job("short", 1, 50), job("named", 1, 60))
     found = spells(Snapshot(nodes=(node("a", 8),), jobs=jobs, reservations=(window,)), "fifo-list")
     assert found == {"short": [(0, 50)], "named": [(0, 60)], "long": [(100, 160)]}
+
+
+def test_a_job_starts_on_nodes_that_stay_open_until_it_ends_there() -> None:
+    # 10 s on the node of model A, which is taken; 20 s on b, which is closed from 15 on, and on c
+    nodes = (node("a", 1), node("b", 1, "B"), node("c", 1, "B"))
+    aside = (Reservation(name="aside", nodes=("b",), start=15, end=100),)
+    taken = running(replace(job("taken", 1, 1000), duration=None), "a", (0,))
+    x = job("x", 1, 10, factors={"B": 2.0})
+    found = spells(Snapshot(nodes=nodes, jobs=(taken, x), reservations=aside), "fifo")
+    assert found == {"x": [(0, 20)]}
+    # without c it waits until b is open again
+    found = spells(Snapshot(nodes=nodes[:2], jobs=(taken, x), reservations=aside), "fifo")
+    assert found == {"x": [(100, 120)]}
 
 
 def test_what_comes_after_waits_for_the_end_and_the_release() -> None:

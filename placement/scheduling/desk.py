@@ -343,17 +343,21 @@ class Desk:
         """Place a job where no window is in the way, on some nodes or on all, whatever its queue may use."""
         if not self.may_fit(job):
             return None
-        kept_to = self._closed or within is not None
-        if kept_to:
-            self.filling.keep_to(self._open(job, within))
-        tasks = self.filling.serve(self._class[job], [])
-        self._free -= self.units_of(job, tasks)
-        if kept_to:
-            self.filling.keep_to(None)
-        if tasks and self._is_no_use(job, tasks):
+        kept_to, length = self._closed or within is not None, self.length(job)
+        while True:
+            if kept_to:
+                self.filling.keep_to(self._open(job, within, length))
+            tasks = self.filling.serve(self._class[job], [])
+            self._free -= self.units_of(job, tasks)
+            if kept_to:
+                self.filling.keep_to(None)
+            if not tasks or not self._is_no_use(job, tasks):
+                return tuple(tasks) or None
             self.withdraw(job, tasks)
-            return None
-        return tuple(tasks) if tasks else None
+            restart, work, _ = self.spell(job, tasks)
+            if restart + work <= length:
+                return None  # no window is in the way
+            length = restart + work  # it runs longer there: on nodes that stay open for so long it may do
 
     def _admitted(self, job: int, tasks: tuple[Placed, ...] | None) -> tuple[Placed, ...] | None:
         """Return the tasks, of those that are placed, with which the quota admits a job; take the others back."""
@@ -571,9 +575,9 @@ class Desk:
             for window in self.work.windows
         )
 
-    def _open(self, job: int, within: Ints | None) -> Ints | None:
-        """Return the nodes, of some or of all, that no window takes from a job before it would end; None for all."""
-        length, instance = self.length(job), self.work.instance
+    def _open(self, job: int, within: Ints | None, length: int) -> Ints | None:
+        """Return the nodes, of some or of all, that no window takes from a job for some time; None for all."""
+        instance = self.work.instance
         closed = [
             window.nodes
             for window in self.work.windows
