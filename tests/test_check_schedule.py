@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
-from schedule_cases import Fickle, random_timed_work, scheduled
 from typer.testing import CliRunner
 
 import placement as pl
@@ -19,7 +15,6 @@ from placement.cli import app
 from placement.figures import figures
 from placement.plan import Provenance
 from placement.planning import dump_schedule, load_plan_or_schedule, load_schedule
-from placement.scheduling.baselines import BASELINES
 from placement.snapshot import (
     Affinity,
     DomainLimit,
@@ -412,34 +407,3 @@ def test_a_schedule_of_wrong_types_is_an_error() -> None:
     schedule.stretches.start[0] = "now"  # type: ignore[call-overload]
     with pytest.raises(pl.PlanError, match="start"):
         pl.check(BASE, schedule)
-
-
-# --- random --------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=10, deadline=None, derandomize=True)
-@given(st.integers(0, 10**6))
-def test_what_policies_make_is_accepted(seed: int) -> None:
-    snapshot = random_timed_work(seed)
-    for policy in (*BASELINES.values(), Fickle(seed)):
-        assert pl.check(snapshot, scheduled(snapshot, policy)) == []
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(st.integers(0, 10**6))
-def test_what_is_tampered_with_is_refused(seed: int) -> None:
-    snapshot, rng = random_timed_work(seed), random.Random(seed)
-    if not snapshot.nodes:
-        return
-    schedule = scheduled(snapshot, BASELINES["fifo-list"])
-    times = [getattr(schedule.stretches, name) for name in ("start", "end", "restart", "lost")]
-    times += [getattr(schedule.jobs, name) for name in JobTimes.__struct_fields__[3:]]
-    column = rng.choice([column for column in [*times, schedule.left_out] if column] or [None])
-    if column is None:
-        return
-    place = rng.randrange(len(column))
-    if column is schedule.left_out:
-        del column[place]
-    else:
-        column[place] += rng.choice((1, 2, 7))
-    assert pl.check(snapshot, schedule) != []

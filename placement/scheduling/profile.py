@@ -118,7 +118,7 @@ class Profile:
         return None
 
     def _starts(self, least: int, length: int, since: int) -> Ints:
-        """Return the moments, and the time from which on all count, from which so many card units are free for long."""
+        """Return a time and the moments after it, those from which on enough card units are free for long enough."""
         moments = self._moments
         begin = np.concatenate([[since], moments[np.searchsorted(moments, since, side="right") :]])
         if not self._desk.counts:
