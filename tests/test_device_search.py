@@ -149,6 +149,16 @@ def test_fast_cards_are_waited_for_where_that_is_better() -> None:
     assert spells(work, found.table)[1] == (1, 5, 15)
 
 
+def test_a_strict_policy_that_waits_for_ever_is_no_better_for_it() -> None:
+    # wide, which came first, never fits beside what runs for ever; first in, first out starts nobody after it
+    r = replace(running(job("r", 1, 1), "a", (0,)), duration=None)
+    snapshot = cluster(r, job("wide", 4, 1, submit_time=-2.0), job("x", 2, 3, submit_time=-1.0))
+    assert baseline(compile_work(snapshot), "fifo").table.never == {1, 2}
+    work, found = search(snapshot)
+    assert found.table.never == {1}
+    assert spells(work, found.table) == [(2, 0, 3)]
+
+
 # --- limits ------------------------------------------------------------------------------------------------------
 
 
@@ -189,9 +199,9 @@ def test_a_climb_never_takes_back_a_stop_that_is_not_allowed() -> None:
     work = compile_work(cluster(r, job("x", 4, 2, priority=1)))
     seen: list[Timetable] = []
 
-    def take(table: Timetable) -> tuple[int, int]:
+    def take(table: Timetable) -> tuple[int, int, int]:
         seen.append(table)
-        return table.left_out(work), table.value(work)
+        return 0, 0, table.value(work)
 
     climb = Climb(Bench(work), Climbing(take, lambda made: made / 50), 0, 1)
     climb.begin([(1, 0)], [frozenset(), frozenset({0})])

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from placement.scheduling.desk import NEVER
-from placement.scheduling.device_orders import Score
 from placement.scheduling.device_pass import ANY_WAY, Bench, Choice, Way
 from placement.scheduling.timing import Timetable
 
@@ -26,7 +25,9 @@ STOPS, WAYS, GAPS = 0.2, 0.25, 0.03
 MOST_STOPS_TRIED = 0.3
 """Part of the work after which running jobs are not tried in turn any more."""
 
-WORST: Score = (NEVER, 1 << 200)
+Score = tuple[int, int, int]
+"""Weight of jobs left out for their deadlines, how many never start for other reasons, and weighted completion time."""
+WORST: Score = (NEVER, NEVER, 1 << 200)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from placement.heuristics.worst_fit import WorstFit
 from placement.instance import Ints
 from placement.scheduling.baselines import baseline
 from placement.scheduling.desk import NEVER, Desk
-from placement.scheduling.device_climb import WORST, Climb, Climbing
-from placement.scheduling.device_orders import MOST_SETS, MOST_STOPPED, MOST_WAITING, Orders, Score
+from placement.scheduling.device_climb import WORST, Climb, Climbing, Score
+from placement.scheduling.device_orders import MOST_SETS, MOST_STOPPED, MOST_WAITING, Orders
 from placement.scheduling.device_pass import Bench
 from placement.scheduling.found import Found
 from placement.scheduling.grid import FIRST, GridBound, best_bound, grid_bound
@@ -99,7 +99,8 @@ class _Search:
 
     def _take(self, method: str, table: Timetable) -> Score:
         """Keep a timetable if it is the best; return its score."""
-        score = table.left_out(self._work), table.value(self._work)
+        none = len(table.never | table.quota.keys())  # a strict policy waits for ever for what never fits
+        score = table.left_out(self._work), none, table.value(self._work)
         if score < self._score:
             self._method, self._table, self._score = method, table, score
             self._tell(method)
@@ -107,9 +108,9 @@ class _Search:
 
     def _settled(self) -> Stop | None:
         """Return why there is nothing more to be done; None if there is."""
-        if self._score[1] <= self._bound:
+        if self._score[2] <= self._bound:
             return Stop.OPTIMAL
-        if self._score[1] - self._bound <= self._limits.gap * self._score[1]:
+        if self._score[2] - self._bound <= self._limits.gap * self._score[2]:
             return Stop.GAP
         return None if self._limits.left > 0 else Stop.TIME
 
@@ -204,7 +205,7 @@ class _Search:
     def _orders(self, bench: Bench, sets: bool) -> bool:
         if self._settled() is not None:
             return True
-        orders = Orders(bench, self._score, self._most_stopped, self._limits)
+        orders = Orders(bench, (self._score[0], self._score[2]), self._most_stopped, self._limits)
         done = orders.run(sets)
         if orders.best is not None:
             self._take("search", orders.best)
