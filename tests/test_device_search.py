@@ -178,6 +178,11 @@ def test_without_time_a_policy_is_all_there_is() -> None:
     assert search(snapshot, Limits(gap=1.0))[1].stop is Stop.GAP
 
 
+def test_nothing_runs_where_there_are_no_nodes() -> None:
+    work, found = search(verified(Snapshot(time=0.0, nodes=(), jobs=(job("x", 1, 1),))))
+    assert (found.table.never, found.table.stretches, found.bound) == ({0}, [], 0)
+
+
 def test_passes_that_begin_alike_go_on_alike() -> None:
     # a pass that goes on from where another was is the same as one from the beginning
     snapshot = verified(random_schedule_case(13))
@@ -194,7 +199,7 @@ def test_passes_that_begin_alike_go_on_alike() -> None:
     )
 
 
-def test_a_climb_never_takes_back_a_stop_that_is_not_allowed() -> None:
+def test_a_climb_stops_no_more_than_it_may() -> None:
     r = running(job("r", 4, 10, **MAY), "a", (0, 1, 2, 3), since=-1.0)
     work = compile_work(cluster(r, job("x", 4, 2, priority=1)))
     seen: list[Timetable] = []
