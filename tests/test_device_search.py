@@ -179,7 +179,7 @@ def test_without_time_a_policy_is_all_there_is() -> None:
 
 
 def test_nothing_runs_where_there_are_no_nodes() -> None:
-    work, found = search(verified(Snapshot(time=0.0, nodes=(), jobs=(job("x", 1, 1),))))
+    _, found = search(verified(Snapshot(time=0.0, nodes=(), jobs=(job("x", 1, 1),))))
     assert (found.table.never, found.table.stretches, found.bound) == ({0}, [], 0)
 
 
