@@ -14,6 +14,7 @@ from placement.hardware.mig import fraction
 from placement.heuristics.gangs import Placed
 from placement.instance import Instance, Ints
 from placement.quota import ALL, Cards, Quotas, Short
+from placement.scheduling.counting import members
 from placement.scheduling.work import Work
 from placement.snapshot import Task
 from placement.snapshot.leaves import leaf_tasks
@@ -166,12 +167,10 @@ class Admission:
     def trimmed(self, job: int, tasks: Sequence[Placed]) -> int:
         """Return with how many of its first tasks a job may be started; 0 for none.
 
-        Fewer than are placed are tried where all of the job are alike and not tied to one another.
+        Fewer than are placed are tried where it does not matter which of them these are.
         """
-        one = self._work.instance.job_classes[self._class[job]]
-        least = len(tasks)
-        if len(one.leaves) == 1 and one.leaves[0].copies == 1 and not one.tied:
-            least = min(least, one.leaves[0].minimum)
+        fewer = members(self._work.instance.job_classes[self._class[job]])
+        least = min(len(tasks), fewer.start) if fewer else len(tasks)
         return next((n for n in range(len(tasks), least - 1, -1) if self.short_by(job, tasks[:n]) is None), 0)
 
     # --- what a job needs ----------------------------------------------------------------------------------------

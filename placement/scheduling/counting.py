@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placement.gang import Group, Leaf
-from placement.instance import Instance
+from placement.instance import Instance, JobClass
 from placement.scheduling.work import Work
 
 
@@ -13,6 +13,15 @@ def least_units(instance: Instance, group: Group) -> int:
         return group.minimum * instance.shapes[group.shape].of_cards
     children = sorted(least_units(instance, child) for child in group.children)
     return group.minimum * sum(children[: group.min_groups])
+
+
+def members(one: JobClass) -> range:
+    """Return with how many of its tasks, whichever, a job runs; nothing where that is one number or hard to say."""
+    if len(one.leaves) != 1 or one.leaves[0].copies != 1 or one.affinity:
+        return range(0)
+    leaf = one.leaves[0]
+    loose = leaf.ties is None or not (leaf.ties.slices or leaf.ties.spread or leaf.ties.balanced >= 0)
+    return range(leaf.minimum, leaf.count + 1) if loose and leaf.minimum < leaf.count else range(0)
 
 
 def counts_say_it(work: Work) -> bool:

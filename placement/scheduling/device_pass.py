@@ -23,6 +23,7 @@ from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
 from placement.quota import Short
+from placement.scheduling.counting import members
 from placement.scheduling.desk import NEVER, Desk, Live
 from placement.scheduling.device_room import Room
 from placement.scheduling.modes import Modes
@@ -182,12 +183,7 @@ class Bench:
 
     def members(self, job: int) -> range:
         """Return with how many tasks a job may run that may run with fewer than all; nothing for another."""
-        one = self.work.instance.job_classes[int(self.work.instance.job_class[job])]
-        if len(one.leaves) != 1 or one.leaves[0].copies != 1 or one.affinity:
-            return range(0)
-        leaf = one.leaves[0]
-        loose = leaf.ties is None or not (leaf.ties.slices or leaf.ties.spread or leaf.ties.balanced >= 0)
-        return range(leaf.minimum, leaf.count + 1) if loose and leaf.minimum < leaf.count else range(0)
+        return members(self.work.instance.job_classes[int(self.work.instance.job_class[job])])
 
     def least(self, job: int) -> int:
         """Return how long a job holds devices at least."""
