@@ -57,12 +57,12 @@ def spells(work: Work, table: Timetable) -> list[tuple[int, float, float]]:
 
 def test_tiny_clusters_are_solved_as_by_brute_force_and_bounds_are_bounds() -> None:
     record = agreement_time.Record()
-    for seed in range(40):
+    for seed in (*range(40), 1075):  # in the last a gang that is tied has quota for fewer of its tasks
         agreement_time.compare(verified(random_schedule_case(seed)), f"seed {seed}", record)
     assert record.wrong == []
     assert record.missed == []
     # on seed 8 what runs may be stopped only after 2 s: brute force, which stops jobs at 0 or never, comes to 43 s
-    assert record.line("search over devices").agree == 39
+    assert record.line("search over devices").agree == 40
     assert record.features["better by stopping later"] == 1
     assert all(record.features[one] >= 2 for one in ("elastic", "topology", "quotas", "preemptible", "stopped now"))
 
