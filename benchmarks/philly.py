@@ -6,7 +6,9 @@ seconds, and the longest run time is 4,317, just below 3 days of minutes. The de
 above its run times, so they are in the same unit. Run times do not follow from iterations times a speed: within one
 model and number of cards, minutes per iteration range over a factor of thousands, so `duration` alone counts here. What
 the benchmark finds of this it prints. Jobs without a card are left out. A job of up to 8 cards is one task; a wider one
-is a gang of tasks of 8, or of 4, 2 or 1 where that does not come out even, and runs as long wherever it is.
+is a gang of tasks of 8, or of 4, 2 or 1 where that does not come out even, and runs as long wherever it is. Jobs of the
+type "best" have a lower priority than the others. That every job may be stopped, and what that costs, is assumed: it
+saves its work every 30 minutes and takes 2 minutes to be restored.
 
 Nodes have 8 cards, and as many are taken as make the card minutes of all jobs, over those there are until the last job
 comes, a load of 0.7, 0.9 and 1.1. Queues are the trace's users. The window holds the jobs that come in the 3 days, from
@@ -40,6 +42,8 @@ MINUTE, DAY = 60, 86_400
 CARDS = 8
 DAYS = 3
 """Of the window."""
+CHECKPOINT, RESTART = 1800.0, 120.0
+"""Seconds of work between checkpoints, and seconds to restore a job that was stopped: assumptions, not in the trace."""
 PERIOD = 300_000
 """Milliseconds between two plans."""
 COLUMNS = (
@@ -69,6 +73,7 @@ class Traced:
     cards: int
     submit: float
     seconds: float
+    best_effort: bool
 
 
 def read(path: Path) -> tuple[list[Traced], Row]:
@@ -85,6 +90,7 @@ def read(path: Path) -> tuple[list[Traced], Row]:
             int(row["num_gpu"]),
             MINUTE * float(row["submit_time"]),
             MINUTE * float(row["duration"]),
+            row["job_type"] == "best",
         )
         for row in rows
         if int(row["num_gpu"]) > 0
@@ -115,6 +121,10 @@ def snapshot(jobs: Sequence[Traced], nodes: int) -> pl.Snapshot:
                 groups=(pl.TaskGroup(name="w", count=tasks, task=pl.Task(gpus=cards)),),
                 submit_time=job.submit,
                 duration=Duration(seconds=job.seconds, levels={"node": 1.0}),
+                priority=0 if job.best_effort else 1,
+                preemptible=True,
+                checkpoint_interval=CHECKPOINT,
+                restart_seconds=RESTART,
             )
             for job in jobs
             for tasks, cards in [shape(job.cards)]
