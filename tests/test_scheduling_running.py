@@ -135,7 +135,12 @@ def test_nics_by_name_are_in_the_zone_of_all_else_or_refused() -> None:
     wants = Task(nics=2, numa="single-numa-node")
     # one NIC of zone 1 is taken, two are left in zone 0
     assert starts(zoned(Task(cpu=1, nics=1), wants, zone=1, nics=("n10",))) == {"runs": 0.0, "y": 0.0, "z": 10.0}
-    for more in ({"zone": 0, "nics": ("n10",)}, {"nics": ("n10",)}, {"zone": 0, "nics": ("n00", "n10")}):
+    cases: list[dict[str, Any]] = [
+        {"zone": 0, "nics": ("n10",)},
+        {"nics": ("n10",)},
+        {"zone": 0, "nics": ("n00", "n10")},
+    ]
+    for more in cases:
         with pytest.raises(SnapshotError, match=r"jobs\[0\].running.tasks\[0\].nics: runs on a holds NICs"):
             pl.schedule(zoned(Task(cpu=1, nics=len(more["nics"])), wants, **more), solver="fifo-list")
     # nobody who waits asks for NICs

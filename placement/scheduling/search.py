@@ -60,10 +60,15 @@ def search(work: Work, limits: Limits, seed: int, report: Report = silent) -> Fo
         return search_devices(work, limits, seed, report)
     rules = _by_rules(work, limits)
     found = _Search(work, by_counts, limits, seed, report).run()
-    best = min([found, *rules], key=lambda one: (one.table.left_out(work), one.table.value(work)))
+    best = min([found, *rules], key=lambda one: _rank(work, one.table))
     if best is not found:
         found = replace(found, method=best.method, table=best.table)
     return found
+
+
+def _rank(work: Work, table: Timetable) -> tuple[int, int, int]:
+    """Return how bad a timetable is; jobs without a start must not look cheap."""
+    return table.left_out(work), -len(table.ends()), table.value(work)
 
 
 def _by_counts(work: Work) -> bool:
