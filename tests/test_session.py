@@ -255,3 +255,14 @@ def test_every_state_is_valid_and_a_full_check_accepts_every_decision(
 
 def _only(snapshot: pl.Snapshot, name: str) -> tuple[pl.Job, ...]:
     return tuple(job for job in snapshot.jobs if job.running is not None or job.name == name)
+
+
+def test_what_has_no_limit_has_none_however_many_jobs_are_started() -> None:
+    # no figure for CPU; 10 tasks of a tenth of the one card and of its 40 GB
+    card = pl.Gpu(model="A100", count=1, memory=40e9)
+    session = Session(pl.Snapshot(nodes=(pl.Node(name="n0", gpus=(card,)),)))
+    task = pl.Task(gpus=1, gpu_share=0.1, gpu_memory=4e9, cpu=4)
+    jobs = [pl.Job(name=f"j{number}", groups=(pl.TaskGroup(name="w", count=1, task=task),)) for number in range(11)]
+    assert [_start(session, job) for job in jobs[:10]] == [["n0"]] * 10
+    session.apply(JobArrived(time=0.0, job=jobs[10]))
+    assert not session.decide("j10").starts

@@ -30,23 +30,29 @@ from placement.compile.zones import NEVER, zoned, zones_needed
 from placement.index import expand
 from placement.instance import Instance
 from placement.rules import node_filters
-from placement.scale import choose_scale, total_demand, total_memory
+from placement.scale import LARGEST, choose_scale, total_demand, total_memory
 from placement.snapshot import Snapshot
 
 
-def compile(snapshot: Snapshot) -> Instance:  # noqa: A001 - the word of the field; imported as compile_snapshot
+MANY = 2**20
+"""How many times a job may run for which an instance is made that holds one of each kind."""
+
+
+def compile(snapshot: Snapshot, many: int = 1) -> Instance:  # noqa: A001 - the word of the field; imported as compile_snapshot
     """Return the instance of a valid snapshot whose every field is honoured.
 
     Parameters
     ----------
     snapshot : Snapshot
         Already validated; see `placement.snapshot.read.verified` and `placement.honoured.refuse_unhonoured`.
+    many : int
+        What stands for "no limit" holds all jobs so many times, or as often as 64 bits allow.
     """
     with collector_paused():
-        return _compile(snapshot)
+        return _compile(snapshot, many)
 
 
-def _compile(snapshot: Snapshot) -> Instance:
+def _compile(snapshot: Snapshot, many: int) -> Instance:
     work = Work(snapshot.jobs)
     kinds = NodeKinds(snapshot.nodes)
     pending = np.array([i for i, job in enumerate(snapshot.jobs) if job.running is None], dtype=np.int64)
@@ -55,10 +61,14 @@ def _compile(snapshot: Snapshot) -> Instance:
     wanted = work.wanted()
     scale = choose_scale(wanted, zip(kinds.capacity, kinds.counts, strict=True), clients.parts)
     total = total_demand(wanted, scale)
+    memory = total_memory(wanted, scale)
+    many = max(1, min(many, LARGEST // max(1, memory, *total.values()) // max(1, sum(kinds.counts))))
+    for name in total:
+        total[name] *= many
     filters = node_filters(work.tasks)
 
     node_spec, node_copy = expand([node.count for node in snapshot.nodes])
-    cards = Cards(kinds.nodes, scale, total_memory(wanted, scale))
+    cards = Cards(kinds.nodes, scale, many * memory)
     used = running(snapshot, work, scale)
     counted = clients.crowded(used, kinds.of_spec[node_spec[used.nodes]], cards, scale)
     crowded = not clients.exact or counted is not used

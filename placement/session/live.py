@@ -13,6 +13,7 @@ from itertools import islice
 import msgspec
 import numpy as np
 
+from placement.compile import MANY
 from placement.compile import compile as compile_snapshot
 from placement.compile.work import encode
 from placement.heuristics.fastest_fit import FastestFit
@@ -72,7 +73,7 @@ class Live:
         self._number = {key: number for number, key in enumerate(self._kinds)}
         empty = self._cluster.whole(0.0, jobs)
         nodes = tuple(msgspec.structs.replace(node, cordoned=False) if node.cordoned else node for node in empty.nodes)
-        self._instance = compile_snapshot(msgspec.structs.replace(empty, nodes=nodes))
+        self._instance = compile_snapshot(msgspec.structs.replace(empty, nodes=nodes), MANY)
         self._node = {name: node for node, name in enumerate(self._cluster.nodes)}
         self._names = node_names(self._instance, np.arange(self._instance.hosts))
         self._spots = Spots(self._instance, self._node)
