@@ -161,6 +161,14 @@ class Filling:
         """Place tasks on nodes again that were shut."""
         self._touch(self._nodes.reopen([self._row_of[node] for node in nodes]))
 
+    def resume_from(self, other: Filling) -> None:
+        """Take over what is free in a filling of the same nodes, in the same units, by other jobs."""
+        self._touch(self._nodes.resume_from(other._nodes))
+
+    def closed(self) -> list[int]:
+        """Return the nodes that are shut."""
+        return [self._nodes.node(row) for row in self._nodes.shut_rows()]
+
     def _touch(self, rows: list[int]) -> None:
         self._fits_nowhere.clear()
         self._refused_at.clear()

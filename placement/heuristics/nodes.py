@@ -169,6 +169,30 @@ class Nodes:
         """Make free again what is not taken on the nodes of some rows that were shut; return the rows that change."""
         return self._shift(rows, True)
 
+    def resume_from(self, other: Nodes) -> list[int]:
+        """Take over what is free and what is shut from the same nodes; return the rows that change.
+
+        These have no MIG cards, zones, limits or owners.
+        """
+        rows = np.flatnonzero(other.version[: self.count] != 1)
+        for mine, theirs in zip(self._amounts(), other._amounts(), strict=True):
+            mine[rows] = theirs[rows]
+        self._shut = {
+            row: (free.copy(), units.copy(), memory.copy(), slots)
+            for row, (free, units, memory, slots) in other._shut.items()
+        }
+        self.version[rows] += 1
+        changed: list[int] = rows.tolist()
+        self._note_for_good(changed)
+        return changed
+
+    def _amounts(self) -> tuple[Ints, Ints, Ints]:
+        return self.state.free, self.state.units, self.state.memory
+
+    def shut_rows(self) -> list[int]:
+        """Return the rows that are shut."""
+        return sorted(self._shut)
+
     def _shift(self, rows: list[int], open_: bool) -> list[int]:
         assert not self._journal
         changed = sorted({one for row in rows for one in self._beside(row) if (one in self._shut) is open_})

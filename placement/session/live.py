@@ -22,6 +22,7 @@ from placement.naming import node_names
 from placement.scheduling.clock import Clock
 from placement.scheduling.compile import Spots
 from placement.session.cluster import Cluster
+from placement.session.extend import Extender
 from placement.snapshot import Job, RunningTask
 
 MOST_KINDS = 512
@@ -49,16 +50,23 @@ class Live:
     Parameters
     ----------
     cluster : Cluster
+    kinds : iterable of Job
+        Jobs of kinds that are known from the start, the one asked for last last.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, kinds: Iterable[Job] = ()) -> None:
         self._cluster = cluster
         self._kinds: dict[bytes, Job] = {}
         """Those of the instance, the one asked for last last."""
         self._number: dict[bytes, int] = {}
         self._key: dict[str, bytes] = {}
         """What kind each job is that runs."""
-        self._build([])
+        self._build(list(kinds))
+
+    @property
+    def kinds(self) -> list[Job]:
+        """A job of each kind that is known, the one asked for last last."""
+        return list(self._kinds.values())
 
     def _build(self, more: Sequence[Job]) -> None:
         """Compile the cluster with the kinds of what runs, what was asked for lately, and some more jobs."""
@@ -74,6 +82,7 @@ class Live:
         empty = self._cluster.whole(0.0, jobs)
         nodes = tuple(msgspec.structs.replace(node, cordoned=False) if node.cordoned else node for node in empty.nodes)
         self._instance = compile_snapshot(msgspec.structs.replace(empty, nodes=nodes), MANY)
+        self._extender = Extender(self._instance)
         self._node = {name: node for node, name in enumerate(self._cluster.nodes)}
         self._names = node_names(self._instance, np.arange(self._instance.hosts))
         self._spots = Spots(self._instance, self._node)
@@ -83,9 +92,28 @@ class Live:
             self._hold(job)
         self._filling.shut(self._node[name] for name, node in self._cluster.nodes.items() if node.cordoned)
 
+    def _add(self, key: bytes, job: Job) -> bool:
+        """Add one more kind to what is there; return whether that can be done."""
+        if len(self._kinds) >= 2 * MOST_KINDS:
+            return False
+        kind = kind_of(job)
+        named = msgspec.structs.replace(kind, name=f"kind{len(self._number)}")
+        instance = self._extender.add(self._instance, named)
+        if instance is None:
+            return False
+        self._kinds[key] = kind
+        self._number[key] = len(self._number)
+        self._instance = instance
+        self._spots = Spots(instance, self._node)
+        self._clock = Clock(instance)
+        filling = Filling(instance, FastestFit, math.inf, 0)
+        filling.resume_from(self._filling)
+        self._filling = filling
+        return True
+
     def _kind(self, job: Job) -> int:
         key = encode(kind_of(job))
-        if key not in self._number:
+        if key not in self._number and not self._add(key, job):
             self._build([job])
         self._kinds[key] = self._kinds.pop(key)
         return self._number[key]
