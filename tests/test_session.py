@@ -266,3 +266,15 @@ def test_what_has_no_limit_has_none_however_many_jobs_are_started() -> None:
     assert [_start(session, job) for job in jobs[:10]] == [["n0"]] * 10
     session.apply(JobArrived(time=0.0, job=jobs[10]))
     assert not session.decide("j10").starts
+
+
+def test_names_of_ended_jobs_are_forgotten_in_time_and_what_comes_after_them_may_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("placement.session.session.REMEMBERED", 1)
+    session = _session(_node("n0"), jobs=(_job("a"), _job("b"), _job("c", after=("a",))))
+    session.apply([JobEnded(time=0.0, job="a"), JobEnded(time=0.0, job="b")])
+    assert session.decide("c").starts
+    session.apply(JobArrived(time=0.0, job=_job("a")))
+    with pytest.raises(pl.UsageError, match='"b" has arrived before'):
+        session.apply(JobArrived(time=0.0, job=_job("b")))

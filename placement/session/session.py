@@ -24,6 +24,9 @@ from placement.snapshot.report import show, suggestion
 
 AHEAD = ("reservations", "queues", "jobs.hard_deadline")
 """Fields of schedules that a session does not honour: nothing in it looks ahead, and it keeps no quota."""
+REMEMBERED = 100_000
+"""Jobs that have ended of which the names are kept, the last ones: their names are not given again, and jobs that
+arrive may come after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Session:
         self.time = self._began = snapshot.time
         self.waiting: dict[str, Job] = {}
         self._cluster = Cluster(snapshot)
-        self._gone: set[str] = set()
+        self._gone: dict[str, None] = {}
         self._restarts: dict[str, int] = {}
         self._restoring: dict[str, float] = {}
         """Stated seconds of jobs that were stopped in which they are restored."""
@@ -176,7 +179,9 @@ class Session:
             raise UsageError.one(f"there is no job {show(name)}", remedy, path=f"{path}.job")
         self._restarts.pop(name, None)
         self._restoring.pop(name, None)
-        self._gone.add(name)
+        self._gone[name] = None
+        if len(self._gone) > REMEMBERED:
+            del self._gone[next(iter(self._gone))]
 
     def _fail(self, node: str, time: float) -> None:
         for name in list(self._cluster.on.get(node, ())):
@@ -221,7 +226,7 @@ class Session:
         """
         began = clock.perf_counter()
         job = self._waits(name)
-        held_up = [other for other in job.after if other not in self._gone]
+        held_up = self._held_up(job)
         if held_up:
             return Decision(name, Tasks(), f"it comes after {held_up[0]}, which has not ended", version=self._version)
         tasks = self._live.place(job)
@@ -232,6 +237,10 @@ class Session:
         if not plan.checked:
             raise SolverError(f"the places found for {name} were refused by the check ({plan.notes[-1]})")
         return Decision(name, plan.tasks, "", clock.perf_counter() - began, self._version)
+
+    def _held_up(self, job: Job) -> list[str]:
+        """Return the jobs that a job comes after and that have not ended."""
+        return [other for other in job.after if other in self.waiting or other in self.running]
 
     def solve(self, *, time_limit: float | None = None, **options: Any) -> Plan:
         """Return a plan for all that waits and may start now; running work stays where it is.
@@ -248,7 +257,7 @@ class Session:
         SnapshotError, UsageError, SolverError
             As `placement.solve`.
         """
-        may_start = [job for job in self.waiting.values() if not any(other not in self._gone for other in job.after)]
+        may_start = [job for job in self.waiting.values() if not self._held_up(job)]
         present = timeless(self._present(may_start))
         plan = solve_snapshot(present, time_limit=time_limit, without=self._beyond, **options)
         self._solved = self._version, plan.snapshot
