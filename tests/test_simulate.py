@@ -119,9 +119,9 @@ def test_samples_count_idle_cards_and_where_they_are() -> None:
 def test_a_rolling_plan_holds_jobs_back_until_it_is_asked_again() -> None:
     asked = []
 
-    def plan(desk: Desk, seconds: float) -> list[int]:
+    def plan(desk: Desk, seconds: float | None) -> list[tuple[int, int]]:
         asked.append((desk.now, seconds, sorted(desk.waiting)))
-        return [1] if desk.now == 0 else sorted(desk.waiting)
+        return [(job, desk.now) for job in ([1] if desk.now == 0 else sorted(desk.waiting))]
 
     # at 0 job 0 (x) is held back; at 10 s it is listed; z came in between and starts at once
     snapshot = _snapshot(1, _job("x", 1, 5.0), _job("y", 1, 30.0), _job("z", 1, 5.0, 3.0))

@@ -205,6 +205,29 @@ class Profile:
         for number, nodes in enumerate(work.pools):
             self._member[nodes, number] = 1
 
+    @classmethod
+    def as_ends(cls, work: Counted, held: Sequence[tuple[int, Sequence[tuple[int, int]]]]) -> Profile:
+        """Return what is free as what is held is given back.
+
+        Parameters
+        ----------
+        work : Counted
+        held : sequence of (int, sequence of (int, int))
+            When each job ends, above 0, and the nodes and how many cards of each it holds until then.
+        """
+        profile = cls(work)
+        profile._times = [0, *sorted({end for end, _ in held})]
+        row = {time: number for number, time in enumerate(profile._times)}
+        free: Small = np.zeros((2 * len(row) + 64, len(work.free)), dtype=np.int32)
+        free[0] = work.free
+        for end, nodes in held:
+            for node, cards in nodes:
+                free[0, node] -= cards
+                free[row[end], node] += cards
+        free[: len(row)] = free[: len(row)].cumsum(axis=0)
+        profile._free, profile._total = free, free @ profile._member
+        return profile
+
     def copy(self) -> Profile:
         """Return a profile that changes by itself."""
         other = Profile.__new__(Profile)
@@ -290,6 +313,8 @@ class Profile:
             place = bisect_left(short, row)
             if place < len(short) and times[short[place]] < start + length:
                 row = short[place] + 1
+                if row >= count:
+                    return None
                 start = times[row]
                 continue
             nodes = self._fit(gang, kind, row, bisect_left(times, start + length))

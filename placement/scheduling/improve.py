@@ -41,10 +41,10 @@ class Improver:
         self._work, self._base = work, base
         self._rng = random.Random(seed)
         self._ordered = any(work.work.after)
-        self._least = [
-            work.weight[job] * min(kind.least for kind in work.gangs[number].kinds) if work.gangs[number].kinds else 0
-            for job, number in enumerate(work.job_class)
-        ]
+        self._least = {
+            job: work.weight[job] * min(kind.least for kind in work.gangs[work.job_class[job]].kinds)
+            for job, *_ in starts
+        }
         order = [job for job, *_ in sorted(starts, key=lambda one: (one[1], one[0]))]
         self._kinds = {job: work.kind_of(job, nodes) for job, _, _, nodes in starts}
         self._several = [job for job in order if len(work.gangs[work.job_class[job]].kinds) > 1]

@@ -1,28 +1,25 @@
-"""Planning anew from time to time: what a plan says is tried first, then what has come since."""
+"""Planning anew from time to time: what a plan keeps waiting waits, and all else starts as soon as it fits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from placement.scheduling.desk import Desk
+from placement.scheduling.desk import NEVER, Desk
 from placement.scheduling.orders import by_weighted_area
+from placement.scheduling.replan import Planned, Replanner
 
-Planner = Callable[[Desk, float], Sequence[int]]
-"""Given the cluster now and seconds to think: jobs that wait, in the order in which to start those that fit."""
-
-
-def by_area(desk: Desk, time_limit: float) -> Sequence[int]:
-    """Return all that waits in Smith's order for parallel jobs; see `placement.scheduling.orders`."""
-    return desk.line(by_weighted_area)
+Planner = Callable[[Desk, float | None], Sequence[Planned]]
+"""Given the cluster now and seconds to think: jobs that wait, and when each is to start, first ones first."""
 
 
 @dataclass(slots=True)
 class Rolling:
     """A policy that asks a planner every so often, and goes on by its last answer in between.
 
-    A job that waited when the planner was asked, and that it did not list, is not started before it is asked again.
-    One object is for one run.
+    A job is not started before its plan says so, or before the planner is asked again if it was not listed. All others,
+    those that have come since among them, are tried whenever something happens, in Smith's order for parallel jobs; see
+    `placement.scheduling.orders`. So what ends early is used at once. One object is for one run.
 
     Attributes
     ----------
@@ -30,31 +27,37 @@ class Rolling:
         See `Planner`.
     period : int
         Milliseconds between two plans.
-    time_limit : float
-        Seconds that each may take.
+    time_limit : float, optional
+        Seconds that each may take; if absent, what it does goes by the number of jobs and not by the clock.
     name : str
     plans : int
         How often the planner was asked.
     """
 
-    plan: Planner = by_area
+    plan: Planner = field(default_factory=Replanner)
     period: int = 300_000
-    time_limit: float = 1.0
+    time_limit: float | None = None
     name: str = "rolling"
     plans: int = 0
-    _order: list[int] = field(default_factory=list)
-    _known: dict[int, int] = field(default_factory=dict)
+    _from: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Since when a job waited of which a plan was made, and when it may start."""
     _next: int = 0
 
     def decide(self, desk: Desk) -> None:
-        """Start what fits, in the order of the last plan."""
-        if desk.now >= self._next and desk.waiting:
-            self._order = list(self.plan(desk, self.time_limit))
-            self._known = dict(desk.waiting)
-            self._next = desk.now - desk.now % self.period + self.period
-            self.plans += 1
-        listed = [job for job in self._order if desk.waiting.get(job) == self._known.get(job, -1)]
-        since = [job for job in desk.line(by_weighted_area) if self._known.get(job) != desk.waiting[job]]
-        self._order = [job for job in listed if not desk.start(job)]
-        for job in since:
-            desk.start(job)
+        """Start what fits and may start."""
+        if desk.now >= self._next and any(desk.may_fit(job) for job in desk.waiting):
+            self._ask(desk)
+        later = []
+        for job in desk.line(by_weighted_area):
+            came, start = self._from.get(job, (-1, 0))
+            if came != desk.waiting[job] or start <= desk.now:
+                desk.start(job)
+            else:
+                later.append(start)
+        desk.again = min(later, default=NEVER)
+
+    def _ask(self, desk: Desk) -> None:
+        self.plans += 1
+        self._next = desk.now - desk.now % self.period + self.period
+        self._from = {job: (came, self._next) for job, came in desk.waiting.items()}
+        self._from |= {job: (desk.waiting[job], start) for job, start in self.plan(desk, self.time_limit)}
