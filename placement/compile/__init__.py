@@ -33,7 +33,6 @@ from placement.rules import node_filters
 from placement.scale import LARGEST, choose_scale, total_demand, total_memory
 from placement.snapshot import Snapshot
 
-
 MANY = 2**20
 """How many times a job may run for which an instance is made that holds one of each kind."""
 

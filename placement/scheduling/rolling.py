@@ -52,7 +52,7 @@ class Rolling:
             came, start = self._from.get(job, (-1, 0))
             if came != desk.waiting[job] or start <= desk.now:
                 desk.start(job)
-            else:
+            elif start != self._next:  # what is not planned may never fit, and is no reason to look again
                 later.append(start)
         desk.again = min(later, default=NEVER)
 
