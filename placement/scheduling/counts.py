@@ -100,8 +100,8 @@ class Counted:
         number = self.job_class[job]
         key = number, nodes
         if key not in self._known:
-            placed = [(0, 0, (node, (0,))) for node, _ in nodes]
-            self._known[key] = self.clock.run(job, [(0, 0, spot) for _, _, spot in placed])
+            placed = [(0, 0, (node, (0,))) for node, tasks in nodes for _ in range(tasks)]
+            self._known[key] = self.clock.run(job, placed)
         return self._known[key]
 
 
