@@ -126,8 +126,10 @@ class Replanner:
         first, *others = self._passes(present, profile, desk, jobs)
         rank = _rank(present)
         found = min([first, *others], key=rank)
-        if len(found.starts) > 1 and not found.late and not any(end >= 0 for end in present.deadline):
-            improver = Improver(present, profile, found.starts, self.seed)
+        improver = None
+        if len(found.starts) > 1 and not found.late:
+            improver = Improver.of(present, profile, found.starts, self.seed)
+        if improver is not None:
             moves = PLACED // len(found.starts)
             improver.run(lambda made: made >= moves if time_limit is None else time.monotonic() - began >= time_limit)
             found = min(found, improver.best, key=rank)
