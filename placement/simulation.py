@@ -56,7 +56,8 @@ class Simulation(
         Those that count, see `placement.timetable.Schedule.jobs`, and have ended.
     figures : Figures
     unfinished : list of str
-        Jobs that have not ended when nothing more can happen, were cancelled before they ran, or would be late.
+        Jobs that have not ended when nothing more can happen, were cancelled before they ran, would be late, or
+        have no quota.
     failures : int
         Nodes that failed.
     samples : Samples

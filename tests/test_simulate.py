@@ -17,6 +17,7 @@ from placement.scheduling.desk import Desk
 from placement.scheduling.rolling import Rolling
 from placement.simulation import Samples
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
+from placement.snapshot.queues import Queue
 from placement.snapshot.workload import Duration
 
 CARDS = (pl.Gpu(model="A", count=4),)
@@ -128,6 +129,32 @@ def test_a_rolling_plan_holds_jobs_back_until_it_is_asked_again() -> None:
     found = pl.simulate(snapshot, Rolling(plan, period=10_000, time_limit=0.5))
     assert asked == [(0, 0.5, [0, 1]), (10_000, 0.5, [0])]
     assert _ends(found) == {"x": 15.0, "y": 30.0, "z": 8.0}
+
+
+def test_a_job_that_a_failure_made_late_has_not_ended() -> None:
+    # x would have ended at 5, loses 3 s at 3, and from 4 on would end at 9, after 6; the card is held for 3 of 3 s
+    log: list[Event] = [NodeFailed(time=3.0, node="n0"), NodeRestored(time=4.0, node="n0")]
+    found = pl.simulate(_snapshot(1, _job("x", 4, 5.0, deadline=6.0, hard_deadline=True)), "fifo", events=log)
+    assert (found.unfinished, len(found.jobs)) == (["x"], 0)
+    assert (found.figures.makespan, found.figures.utilisation) == (3.0, 1.0)
+
+
+def test_a_job_that_its_quota_never_admits_has_not_ended() -> None:
+    snapshot = _snapshot(1, _job("x", 1, 5.0, queue="q"), _job("y", 1, 5.0))
+    found = pl.simulate(msgspec.structs.replace(snapshot, queues=(Queue(name="q", quota={"*": 0}),)))
+    assert (found.unfinished, found.jobs.job) == (["x"], ["y"])
+
+
+@pytest.mark.parametrize("event", [NodeFailed(time=3.0, node="n0"), JobEnded(time=3.0, job="x")])
+def test_work_without_an_end_holds_its_cards_until_it_is_gone(event: Event) -> None:
+    task = pl.RunningTask(group="w", index=0, node="n0", gpus=(0, 1, 2, 3))
+    x = _job("x", 4, 1.0, duration=None, submit_time=None, running=pl.Running(tasks=(task,)))
+    # x has 4 cards until 3, and y 4 from 4 to 9, of 4 for 9 s; or y from 3 to 8, of 4 for 8 s
+    log = [event, NodeRestored(time=4.0, node="n0")]
+    found = pl.simulate(_snapshot(1, x, _job("y", 4, 5.0)), "fifo", events=log)
+    end = 9.0 if isinstance(event, NodeFailed) else 8.0
+    assert _ends(found) == {"y": end}
+    assert (found.figures.makespan, found.figures.utilisation) == (end, 8 / end)
 
 
 @pytest.mark.parametrize("policy", ["fifo", "rolling"])

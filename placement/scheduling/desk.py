@@ -494,7 +494,8 @@ class Desk:
             if self.live[job].end < NEVER:
                 self.stop(job)
             else:
-                self._give(job, self.live.pop(job).tasks)
+                self.live[job].end = self.now
+                self.finish(job)
         self.filling.shut([node])
 
     # --- what if -------------------------------------------------------------------------------------------------

@@ -86,17 +86,19 @@ def simulate(
     desk = Desk(work, seed=seed, slow=_slow(work, actual or {}))
     watch = _Watch(chosen, math.ceil(1000 * sample))
     table = Loop(desk, watch, _happenings(work, log)).run()
-    left = set(desk.waiting)
+    # what a failure stopped and what would be late is not started again, though it ran for some time
+    left = set(desk.waiting) | table.late
     done = [one for one in table.stretches if one.job not in left]
     stopped = [one for one in table.stretches if one.job in left]
     jobs = job_times(work, [one for one in done if work.counts(one.job)])
     names = job_names(work.instance, np.arange(work.jobs))
+    without_end = table.never | left | table.quota.keys()
     return Simulation(
         snapshot=digest(snapshot),
         policy=chosen.name,
         jobs=jobs,
-        figures=_figures(work, jobs, [*done, *stopped]),
-        unfinished=[names[job] for job in sorted((table.never | table.late | left) - {one.job for one in done})],
+        figures=_figures(desk, jobs, [*done, *stopped]),
+        unfinished=[names[job] for job in sorted(without_end - {one.job for one in done})],
         failures=sum(isinstance(one, NodeFailed) for one in log),
         samples=watch.samples,
         seconds=time.monotonic() - began,
@@ -227,8 +229,12 @@ def _units(work: Work, job: int, tasks: Sequence[Placed]) -> Fraction:
     return Fraction(sum(instance.shapes[leaves[leaf].shape].of_cards for leaf, _, _ in tasks))
 
 
-def _figures(work: Work, jobs: JobTimes, stretches: Sequence[Stretch]) -> Figures:
-    """Return the figures of a run, with what its stretches took of all healthy cards until the last of them ended."""
+def _figures(desk: Desk, jobs: JobTimes, stretches: Sequence[Stretch]) -> Figures:
+    """Return the figures of a run, with what its stretches took of all healthy cards until the last of them ended.
+
+    What still runs then runs without an end.
+    """
+    work = desk.work
     instance = work.instance
     counted = [one for one in stretches if work.counts(one.job)]
     rows = Stretches(
@@ -239,9 +245,7 @@ def _figures(work: Work, jobs: JobTimes, stretches: Sequence[Stretch]) -> Figure
     found = figures(instance.snapshot, jobs, rows, StretchTasks())
     makespan = max((one.end for one in stretches), default=0)
     held = sum(((one.end - one.start) * _units(work, one.job, one.tasks) for one in stretches), Fraction(0))
-    held += sum(
-        makespan * _units(work, job, ongoing.tasks) for job, ongoing in work.ongoing.items() if ongoing.left is None
-    )
+    held += sum(makespan * _units(work, job, live.tasks) for job, live in desk.live.items())
     healthy = sum(
         one.size * sum(instance.card_kinds[kind].healthy for kind, _, _ in one.cards) for one in instance.classes
     )
