@@ -16,6 +16,7 @@ from placement.scheduling.baselines import BASELINES
 from placement.scheduling.desk import Desk
 from placement.scheduling.rolling import Rolling
 from placement.simulation import Samples
+from placement.snapshot.cluster import Reservation
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
 from placement.snapshot.queues import Queue
 from placement.snapshot.workload import Duration
@@ -129,6 +130,23 @@ def test_a_rolling_plan_holds_jobs_back_until_it_is_asked_again() -> None:
     found = pl.simulate(snapshot, Rolling(plan, period=10_000, time_limit=0.5))
     assert asked == [(0, 0.5, [0, 1]), (10_000, 0.5, [0])]
     assert _ends(found) == {"x": 15.0, "y": 30.0, "z": 8.0}
+
+
+@pytest.mark.parametrize("event", [NodeFailed(time=2.0, node="n1"), NodeDrained(time=2.0, node="n1")])
+def test_a_reservation_on_a_node_that_is_lost_is_made_anew(event: Event) -> None:
+    # n1 is kept free from 1 to 5, so z has both nodes reserved from 5 on; without n1 it waits until that is back at 9
+    aside = (Reservation(name="w", nodes=("n1",), start=1.0, end=5.0),)
+    snapshot = msgspec.structs.replace(_snapshot(2, _job("z", 4, 10.0, 1.0, tasks=2)), reservations=aside)
+    log: list[Event] = [event, NodeRestored(time=9.0, node="n1")]
+    assert pl.simulate(snapshot, "conservative-backfill").jobs.start == [5.0]
+    assert pl.simulate(snapshot, "conservative-backfill", events=log).jobs.start == [9.0]
+
+
+def test_a_job_may_be_cancelled_while_it_is_restored() -> None:
+    # x loses 3 s at 3, and is restored on n1 from 3 until 8, but taken away at 5
+    log: list[Event] = [NodeFailed(time=3.0, node="n0"), JobEnded(time=5.0, job="x", outcome="cancelled")]
+    found = pl.simulate(_snapshot(2, _job("x", 4, 9.0, restart_seconds=5.0)), "fifo", events=log).jobs
+    assert (found.end, found.queued, found.run, found.restart) == ([5.0], [0.0], [0.0], [5.0])
 
 
 def test_a_job_that_a_failure_made_late_has_not_ended() -> None:

@@ -108,6 +108,8 @@ class Desk:
         What kept a job that waits from being started when it was last tried, if that was a quota.
     held_back : dict of int to Short
         Jobs that a quota kept waiting when they came though devices were free, the first `MOST_HELD_BACK`.
+    changes : int
+        How often nodes were lost, drained or restored.
     """
 
     def __init__(
@@ -152,6 +154,7 @@ class Desk:
         self.admission = Admission.of(work)
         self.short: dict[int, Short] = {}
         self.held_back: dict[int, Short] = {}
+        self.changes = 0
         for job, ongoing in work.ongoing.items():
             self._take(job, ongoing.tasks)
             full = self.clock.run(job, ongoing.tasks) if ongoing.left is not None else 0
@@ -478,10 +481,11 @@ class Desk:
         return restart, min(worked, unsaved - saved), min(kept, Fraction(1))
 
     def finish(self, job: int) -> None:
-        """End a job."""
+        """End a job, which may still be being restored when somebody takes it away."""
         live = self.live.pop(job)
         self._give(job, live.tasks)
-        self.stretches.append(Stretch(job, live.start, live.end, live.restart, 0, live.tasks))
+        restart = min(live.restart, live.end - live.start)
+        self.stretches.append(Stretch(job, live.start, live.end, restart, 0, live.tasks))
 
     def fail(self, node: int) -> None:
         """Lose a node: jobs on it are stopped, whatever they allow, and nothing more is placed there.
@@ -496,7 +500,17 @@ class Desk:
             else:
                 self.live[job].end = self.now
                 self.finish(job)
+        self.drain(node)
+
+    def drain(self, node: int) -> None:
+        """Place nothing more on a node; jobs on it stay."""
         self.filling.shut([node])
+        self.changes += 1
+
+    def restore(self, node: int) -> None:
+        """Place jobs again on a node that was lost or drained."""
+        self.filling.reopen([node])
+        self.changes += 1
 
     # --- what if -------------------------------------------------------------------------------------------------
 

@@ -135,9 +135,9 @@ class Loop:
         elif what == FAILS:
             desk.fail(job)
         elif what == DRAINS:
-            desk.filling.shut([job])
+            desk.drain(job)
         elif what == RETURNS:
-            desk.filling.reopen([job])
+            desk.restore(job)
         elif what == CANCELLED:
             self._cancel(job)
 

@@ -38,6 +38,7 @@ class ConservativeBackfill:
             plan.reserve(desk, [job for job in desk.line(_by_coming) if job not in plan.reserved])
         for job in [job for job, one in plan.reserved.items() if one.start <= desk.now]:
             desk.put(job, plan.reserved.pop(job).tasks)
+        plan.changes = desk.changes
         plan.expected = {job: live.expected for job, live in desk.live.items()}
         desk.again = min((one.start for one in plan.reserved.values()), default=NEVER)
 
@@ -48,16 +49,18 @@ def _by_coming(desk: Desk, job: int) -> tuple[float, ...]:
 
 @dataclass(slots=True)
 class _Plan:
-    """Reservations, and when running jobs were expected to end as they were made."""
+    """Reservations, when running jobs were expected to end as they were made, and how often nodes had changed."""
 
     reserved: dict[int, Reserved] = field(default_factory=dict)
     expected: dict[int, int] = field(default_factory=dict)
+    changes: int = 0
 
     def holds(self, desk: Desk) -> bool:
         """Return whether all has come as expected."""
         gone = self.expected.keys() - desk.live.keys()
         return (
-            self.reserved.keys() <= desk.waiting.keys()
+            self.changes == desk.changes
+            and self.reserved.keys() <= desk.waiting.keys()
             and all(self.expected.get(job) == live.expected for job, live in desk.live.items())
             and all(self.expected[job] == desk.now for job in gone)
         )
