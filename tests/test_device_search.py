@@ -141,6 +141,23 @@ def test_jobs_wait_for_windows_and_for_others_and_are_left_out_if_late() -> None
     assert found.table.late == {3}
 
 
+def test_an_answer_that_leaves_a_job_out_is_not_the_best_for_being_cheap() -> None:
+    # on one card: x and y come at 0 and 2 and run for 6 and 1 s, both until 8 at the latest; z runs for 2 s. First z
+    # and y without x: 2 * 2 + 3 * 1 = 7, which no schedule beats that may leave out x. But x, y and z one after the
+    # other leave out nobody: x 2 * 6, y 3 * (7 - 2), z 2 * 9, in all 45.
+    x = job("x", 1, seconds=6.0, weight=2, deadline=8.0, hard_deadline=True)
+    y = job("y", 1, seconds=1.0, weight=3, submit_time=2.0, deadline=8.0, hard_deadline=True)
+    z = job("z", 1, seconds=2.0, weight=2, priority=1)
+    work, found = search(cluster(x, y, z, cards=1))
+    assert spells(work, found.table) == [(0, 0.0, 6.0), (1, 6.0, 7.0), (2, 7.0, 9.0)]
+    assert (found.table.late, found.table.value(work)) == (set(), 45_000)
+    assert found.bound is not None
+    assert found.bound <= 45_000
+    # one that is late whatever is done keeps nothing from being proven
+    work, found = search(cluster(x, replace(z, weight=1, deadline=1.0, hard_deadline=True), cards=1))
+    assert (found.table.late, found.stop, found.bound) == ({1}, Stop.OPTIMAL, 12_000)
+
+
 def test_fast_cards_are_waited_for_where_that_is_better() -> None:
     # 10 s on A, 40 s on B; A is free at 5 s.
     r = running(job("r", 2, 5), "a", (0, 1), since=0.0)

@@ -77,6 +77,7 @@ class _Search:
         self._work, self._limits, self._seed, self._report = work, limits, seed, report
         self._method, self._table, self._score = "", Timetable(), WORST
         self._bound = 0
+        self._surely_late = _surely_late(work)
         self._longest = 0.0
         most = work.instance.snapshot.policy.max_preemptions
         self._most_stopped = work.jobs if most is None else most
@@ -90,7 +91,11 @@ class _Search:
         stop = self._settled()
         if stop is None:
             self._tell("passes")
+            late = self._score[0]
             stop = self._passes(orders)
+            if self._score[0] < late and self._limits.left > 0:
+                self._bounded()  # fewer jobs may be left out now, so more count
+                stop = self._settled() or stop
         return Found(self._method, self._table, self._bound, stop)
 
     def _tell(self, phase: str) -> None:
@@ -107,11 +112,12 @@ class _Search:
         return score
 
     def _settled(self) -> Stop | None:
-        """Return why there is nothing more to be done; None if there is."""
-        if self._score[2] <= self._bound:
-            return Stop.OPTIMAL
-        if self._score[2] - self._bound <= self._limits.gap * self._score[2]:
-            return Stop.GAP
+        """Return why there is nothing more to be done; None if there is: fewer late jobs go before a smaller value."""
+        if self._score[0] <= self._surely_late:
+            if self._score[2] <= self._bound:
+                return Stop.OPTIMAL
+            if self._score[2] - self._bound <= self._limits.gap * self._score[2]:
+                return Stop.GAP
         return None if self._limits.left > 0 else Stop.TIME
 
     # --- policies and bound --------------------------------------------------------------------------------------
@@ -137,7 +143,7 @@ class _Search:
             found = grid_bound(self._work, RATIO, min(FIRST, max(1, min(lengths, default=FIRST) // 2)), out=out)
         else:
             found = best_bound(self._work, time.monotonic() + BOUND_PART * self._limits.left, out)
-        self._bound = found.bound
+        self._bound = max(self._bound, found.bound)
         return found
 
     def _lists(self, found: GridBound) -> list[tuple[int, ...]]:
@@ -210,6 +216,21 @@ class _Search:
         if orders.best is not None:
             self._take("search", orders.best)
         return done
+
+
+def _surely_late(work: Work) -> int:
+    """Return the weight of the jobs that are left out for their deadlines even if nothing is in their way."""
+    if not any(work.hard):
+        return 0
+    desk = Desk(work)
+    return sum(
+        int(work.weight[job])
+        for job in range(work.jobs)
+        if work.hard[job]
+        and job not in work.ongoing
+        and int(work.release[job]) + desk.length(job) > int(work.deadline[job])
+        and desk.length(job) < NEVER
+    )
 
 
 @dataclass(frozen=True, slots=True)
