@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from brute_schedules import optimum, random_schedule_case
 from msgspec.structs import replace
 from policy_cases import job, node, running
@@ -16,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import agreement_time
 
 from placement.check.schedules import check_schedule
+from placement.heuristics.filling import OutOfTimeError
 from placement.plan import Provenance
 from placement.scheduling.answer import schedule_of
 from placement.scheduling.baselines import baseline
@@ -193,6 +196,13 @@ def test_without_time_a_policy_is_all_there_is() -> None:
     assert found.table == baseline(work, found.method).table
     assert found.stop is Stop.TIME
     assert search(snapshot, Limits(gap=1.0))[1].stop is Stop.GAP
+
+
+def test_a_policy_is_given_up_at_its_deadline() -> None:
+    work = compile_work(cluster(job("x", 1, 2.0), job("y", 4, 1.0)))
+    with pytest.raises(OutOfTimeError):
+        baseline(work, "conservative-backfill", time.monotonic() - 1.0)
+    assert baseline(work, "conservative-backfill", time.monotonic() + 60.0).table.value(work) == 2000 + 3000
 
 
 def test_nothing_runs_where_there_are_no_nodes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from placement.scheduling import orders
 from placement.scheduling.desk import Desk
 from placement.scheduling.drf import DominantResourceFairness
@@ -39,6 +41,12 @@ BASELINES: dict[str, Policy] = {
 """Every policy by its name."""
 
 
-def baseline(work: Work, name: str) -> Found:
-    """Return the timetable of a policy, which proves nothing."""
-    return Found(name, Loop(Desk(work), BASELINES[name]).run(), None, Stop.COMPLETE)
+def baseline(work: Work, name: str, deadline: float = math.inf) -> Found:
+    """Return the timetable of a policy, which proves nothing.
+
+    Raises
+    ------
+    OutOfTimeError
+        If it is not made by the deadline, on the clock of `time.monotonic`.
+    """
+    return Found(name, Loop(Desk(work, deadline=deadline), BASELINES[name]).run(), None, Stop.COMPLETE)

@@ -113,7 +113,12 @@ class Desk:
     """
 
     def __init__(
-        self, work: Work, rule: type[Rule] = FastestFit, seed: int = 0, slow: Sequence[Fraction] | None = None
+        self,
+        work: Work,
+        rule: type[Rule] = FastestFit,
+        seed: int = 0,
+        slow: Sequence[Fraction] | None = None,
+        deadline: float = math.inf,
     ) -> None:
         """Start with what runs now.
 
@@ -125,6 +130,8 @@ class Desk:
         seed : int
         slow : sequence of Fraction, optional
             How much longer than estimated each job runs, by job; 1 where it is absent.
+        deadline : float
+            On the clock of `time.monotonic`; after it placing a task raises `OutOfTimeError`.
         """
         self.work, self.clock, self.now = work, Clock(work.instance), 0
         self.waiting: dict[int, int] = {}
@@ -133,7 +140,7 @@ class Desk:
         self.stretches: list[Stretch] = []
         self.again = NEVER
         self.memory: dict[str, Any] = {}
-        self.filling = Filling(work.instance, rule, math.inf, seed)
+        self.filling = Filling(work.instance, rule, deadline, seed)
         self._class: list[int] = work.instance.job_class.tolist()
         self._slow = slow
         self._least: dict[int, int] = {}

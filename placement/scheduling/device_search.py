@@ -17,6 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
+from placement.heuristics.filling import OutOfTimeError
 from placement.heuristics.gangs import Placed
 from placement.heuristics.worst_fit import WorstFit
 from placement.instance import Ints
@@ -41,6 +42,8 @@ BY_QUOTA = ("kueue-preemption", "drf")
 """Policies that are run; the last if there are queues. Those by rounds and by attained service take too long."""
 SLOW, MANY = ("easy-backfill", "conservative-backfill"), 1000
 """Policies that are run only where there are no more jobs than that."""
+POLICY_SHARE = 0.25
+"""Part of the time left after which a policy is given up."""
 RATIO = 1.1
 """Of the grid without a time limit."""
 BOUND_PART = 0.4
@@ -132,7 +135,11 @@ class _Search:
             if self._method and self._limits.left <= self._longest:
                 return
             began = time.monotonic()
-            self._take(name, baseline(self._work, name).table)
+            deadline = self._limits.share(POLICY_SHARE).deadline if self._method else math.inf  # one comes to an end
+            try:
+                self._take(name, baseline(self._work, name, deadline).table)
+            except OutOfTimeError:
+                continue
             self._longest = max(self._longest, time.monotonic() - began)
 
     def _bounded(self) -> GridBound:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from placement.heuristics.filling import OutOfTimeError
 from placement.scheduling import labels, orders
 from placement.scheduling.admission import Admission
 from placement.scheduling.baselines import baseline
@@ -85,9 +86,13 @@ def _by_rules(work: Work, limits: Limits) -> list[Found]:
         names += ["priority-preemptive", "volcano-gang-preempt", "kueue-preemption"]
     found = []
     for name in names:
-        if work.jobs > MOST_BY_RULES or not limits.share(RULES_SHARE).left:
+        some = limits.share(RULES_SHARE)
+        if work.jobs > MOST_BY_RULES or not some.left:
             break
-        found.append(baseline(work, name))
+        try:
+            found.append(baseline(work, name, some.deadline))
+        except OutOfTimeError:
+            continue
     return found
 
 
