@@ -8,8 +8,12 @@ import pytest
 from preempt_cases import kinds, node, runs, sure, waits
 
 from placement.snapshot import (
+    Duration,
+    Job,
     Policy,
     Snapshot,
+    Task,
+    TaskGroup,
 )
 
 # --- what it costs -----------------------------------------------------------------------------------------------
@@ -178,3 +182,12 @@ def test_what_may_not_start_yet() -> None:
     jobs = runs("v", ("a", (0,))), waits("b", after=("v",)), waits("c", submit_time=5.0)
     found = sure(Snapshot(nodes=(node("a", 1),), jobs=jobs))
     assert [(one.job, one.reason) for one in found.waiting] == [("b", "held"), ("c", "held")]
+
+
+def test_a_gang_whose_speed_depends_on_its_size() -> None:
+    # two of three cards are free: it starts with two of three tasks, at their speed, and nobody is stopped for that
+    group = TaskGroup(name="g", count=3, min_count=1, task=Task(gpus=1))
+    duration = Duration(seconds=10.0, scaling=((1, 0.5), (2, 0.8)))
+    gang = Job(name="j", priority=1, groups=(group,), duration=duration)
+    found = sure(Snapshot(nodes=(node("a", 3),), jobs=(runs("v", ("a", (0,))), gang)))
+    assert (found.started, found.evictions, len(found.plan.tasks)) == (("j",), (), 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from math import inf
 
@@ -235,7 +235,9 @@ def _refuse_wrong(landing: Landing) -> None:
     without = _left_out(snapshot, ())
     provenance = Provenance(version=VERSION, solver="preempt", objectives=("value",), without=without)
     result = Result(landing.assignment, Stop.COMPLETE)
-    plan = plan_of(landing.instance, result, {}, ("value",), provenance, digest(snapshot))
+    # the landing may state scaling, which a plan leaves out of account
+    instance = replace(landing.instance, snapshot=snapshot)
+    plan = plan_of(instance, result, {}, ("value",), provenance, digest(snapshot))
     violations = check(snapshot, plan)
     if violations:
         raise SolverError(f"the landing was refused by the check ({violations[0]})")
