@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import placement as pl
 from placement.session import Session
 from placement.session.judged import places_of, plan_for
-from placement.snapshot.events import Event, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
+from placement.snapshot import Queue
+from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
 from placement.snapshot.workload import Duration, Running, RunningTask, Topology
 
 CARDS = (pl.Gpu(model="A", count=4),)
@@ -278,3 +279,24 @@ def test_names_of_ended_jobs_are_forgotten_in_time_and_what_comes_after_them_may
     session.apply(JobArrived(time=0.0, job=_job("a")))
     with pytest.raises(pl.UsageError, match='"b" has arrived before'):
         session.apply(JobArrived(time=0.0, job=_job("b")))
+
+
+@pytest.mark.parametrize("time", [float("inf"), float("nan"), 1e13, -1.0])
+def test_events_at_no_moment(time: float) -> None:
+    session = _session(_node("a"))
+    with pytest.raises(pl.UsageError, match=r"events\[0\].time"):
+        session.apply(JobArrived(time=time, job=_job("x")))
+    assert (session.time, list(session.waiting)) == (0.0, [])
+
+
+def test_an_event_log_is_taken_in_as_its_events_are() -> None:
+    session = _session(_node("a"))
+    session.apply(EventLog(events=(JobArrived(time=1.0, job=_job("x")), JobArrived(time=2.0, job=_job("y")))))
+    assert (session.time, list(session.waiting)) == (2.0, ["x", "y"])
+
+
+def test_limits_without_a_quota_are_refused_too() -> None:
+    queues = Queue(name="all"), Queue(name="q", parent="all", borrowing_limit={"A": 1})
+    with pytest.raises(pl.UsageError, match="does not honour queues"):
+        _session(_node("a"), queues=queues)
+    _session(_node("a"), queues=queues[:1])

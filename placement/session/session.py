@@ -18,7 +18,8 @@ from placement.session.judged import places_of, touched
 from placement.session.live import Live
 from placement.session.progress import ended, stopped, until
 from placement.snapshot import Job, Running, Snapshot
-from placement.snapshot.events import Event, JobArrived, JobEnded, NodeDrained, NodeFailed
+from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed
+from placement.snapshot.fields import moment
 from placement.snapshot.read import digest, verified
 from placement.snapshot.report import show, suggestion
 
@@ -107,7 +108,7 @@ class Session:
 
     # --- what happens --------------------------------------------------------------------------------------------
 
-    def apply(self, events: Event | Iterable[Event]) -> None:
+    def apply(self, events: Event | EventLog | Iterable[Event]) -> None:
         """Take in what has happened.
 
         Raises
@@ -118,14 +119,18 @@ class Session:
             If an event is before the last one, or names a job or node that is not there, or a job that was there
             already. Those before it in the list have been taken in.
         """
-        if isinstance(events, msgspec.Struct):
+        if isinstance(events, EventLog):
+            events = events.events
+        elif isinstance(events, msgspec.Struct):
             events = (events,)
         for index, event in enumerate(events):
             self._apply(event, f"events[{index}]")
             self._version += 1
 
     def _apply(self, event: Event, path: str) -> None:
-        if not event.time >= self.time:
+        for wrong, what, remedy in moment(f"{path}.time", event.time):
+            raise UsageError.one(what, remedy, path=wrong)
+        if event.time < self.time:
             what = f"found {show(event.time)}, which is before {show(self.time)}, the time of the last event"
             raise UsageError.one(what, "give events in the order of their times", path=f"{path}.time")
         if isinstance(event, JobArrived):
@@ -203,7 +208,7 @@ class Session:
         """Raise for what would count in a schedule and has no effect here."""
         used = {
             "reservations": bool(snapshot.reservations),
-            "queues": any(queue.quota for queue in snapshot.queues),
+            "queues": any(q.quota or q.borrowing_limit or q.lending_limit for q in snapshot.queues),
             "jobs.hard_deadline": any(job.hard_deadline and job.deadline is not None for job in snapshot.jobs),
         }
         for name, is_used in used.items():
