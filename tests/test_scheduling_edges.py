@@ -8,7 +8,7 @@ from policy_cases import job, node
 
 import placement as pl
 from placement.scheduling.baselines import BASELINES
-from placement.snapshot import Job, Node, Snapshot, Task, TaskGroup, Topology
+from placement.snapshot import Duration, Job, Node, Snapshot, Task, TaskGroup, Topology
 
 
 @pytest.mark.parametrize("name", ["auto", *BASELINES])
@@ -40,3 +40,12 @@ def test_nodes_without_cards_run_what_needs_none(name: str) -> None:
 def test_simulations_of_no_nodes_finish_nothing(name: str) -> None:
     found = pl.simulate(Snapshot(jobs=(job("one", 1, 10), job("two", 1, 10, 2))), name)
     assert (found.unfinished, found.jobs.job) == (["one", "two"], [])
+
+
+def test_factors_that_make_a_job_run_for_ages() -> None:
+    # 10^10 s, 10^6 times as long on an A: no moment so late can be stated, nor milliseconds of it be counted
+    group = pl.TaskGroup(name="g", task=pl.Task(gpus=1))
+    long = pl.Job(name="j", groups=(group,), duration=Duration(seconds=1e10, gpu_models={"A": 1e6}))
+    snapshot = pl.Snapshot(nodes=(pl.Node(name="n", gpus=(pl.Gpu(model="A"),)),), jobs=(long,))
+    with pytest.raises(pl.SnapshotError, match=r"jobs\[0\].duration: .* more than 1,000,000,000,000 s"):
+        pl.schedule(snapshot)

@@ -18,6 +18,7 @@ from placement.naming import job_names, node_names
 from placement.scheduling.clock import Clock
 from placement.scheduling.work import Ongoing, Window, Work
 from placement.snapshot import Job, Running, RunningTask, Snapshot
+from placement.snapshot.fields import MOST_MOMENT
 
 OVERRUNS = tuple(1000 * seconds for seconds in (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000))
 """By how much longer than estimated a job may be running next, in milliseconds: the steps of Tsafrir, Etsion and
@@ -39,6 +40,7 @@ def compile_work(snapshot: Snapshot) -> Work:
     _refuse_untimed(snapshot)
     empty = msgspec.structs.replace(snapshot, jobs=tuple(map(_waiting, snapshot.jobs)))
     instance = compile_snapshot(empty)
+    _refuse_endless(instance)
     now = _rational(snapshot.time)
     spec = instance.job_spec.tolist()
     jobs = [snapshot.jobs[entry] for entry in spec]
@@ -85,6 +87,25 @@ def _refuse_untimed(snapshot: Snapshot) -> None:
         for index, job in enumerate(snapshot.jobs)
         if job.running is None and job.duration is None
     ]
+    if problems:
+        raise SnapshotError(problems)
+
+
+def _refuse_endless(instance: Instance) -> None:
+    """Refuse run times that with all that makes them longer are beyond any moment, or could not be counted."""
+    problems = []
+    for number, one in enumerate(instance.job_classes):
+        if one.run is None:
+            continue
+        run = one.run
+        slowest = min([Fraction(1), run.speed(1), *(speed for tasks, speed in run.scaling if tasks)])
+        longest = run.seconds * max(run.levels) / slowest
+        for factors in ([factor for _, factor in run.models], [run.numa], [run.nic], [run.shared or Fraction(1)]):
+            longest *= max([Fraction(1), *factors])
+        if longest > MOST_MOMENT:
+            entry = int(instance.job_spec[np.flatnonzero(instance.job_class == number)[0]])
+            what = f"with its factors and `scaling` it may run for more than {MOST_MOMENT:,} s"
+            problems.append(Problem(f"jobs[{entry}].duration", what, "correct the numbers"))
     if problems:
         raise SnapshotError(problems)
 

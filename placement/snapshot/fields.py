@@ -27,6 +27,8 @@ MOST_WORTH = 10**12
 MOST_PRIORITY = 2**31 - 1
 MOST_SECONDS = 10**10
 """Seconds that a job runs or its data take; three hundred years."""
+MOST_MOMENT = 10**12
+"""Seconds from zero of the clock to any moment: in a double, milliseconds of it are still exact."""
 MOST_FACTOR = 10**6
 """Factor on a run time."""
 
@@ -99,6 +101,11 @@ def number(
         )
     elif value > most:
         yield end, f"found {show(value)}, expected at most {most:,.0f}", "correct the number"
+
+
+def moment(end: str, value: float | None) -> Iterator[Found]:
+    """Yield what is wrong with a time on the snapshot's clock."""
+    return number(end, value, -MOST_MOMENT, MOST_MOMENT)
 
 
 def version(end: str, text: str) -> Iterator[Found]:

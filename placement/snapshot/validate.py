@@ -13,10 +13,12 @@ from placement.snapshot.events import EventLog, JobArrived, JobEnded
 from placement.snapshot.fields import (
     MOST_LEVELS,
     MOST_NODES,
+    MOST_SECONDS,
     MOST_TASKS,
     Names,
     distinct,
     level,
+    moment,
     name,
     number,
     whole,
@@ -47,7 +49,7 @@ def judge(snapshot: Snapshot) -> Report:
 def _judge(snapshot: Snapshot, report: Report) -> None:
     nodes, jobs = _names("node", snapshot.nodes), _names("job", snapshot.jobs)
     queues = frozenset(queue.name for queue in snapshot.queues)
-    report.extend("time", number("", snapshot.time))
+    report.extend("time", moment("", snapshot.time))
     judge_topology(snapshot.topology, report)
     judge_nodes(snapshot.nodes, snapshot.topology, nodes, report)
     judge_nvlink_domains(snapshot.nodes, snapshot.topology, report)
@@ -87,7 +89,7 @@ def _judge_policy(policy: Policy, topology: tuple[str, ...], report: Report) -> 
     report.extend("policy", distinct(".objectives", policy.objectives, "objective"))
     report.extend("policy", whole(".max_moves", policy.max_moves))
     report.extend("policy", whole(".max_preemptions", policy.max_preemptions))
-    report.extend("policy", number(".max_wait_seconds", policy.max_wait_seconds, 0))
+    report.extend("policy", number(".max_wait_seconds", policy.max_wait_seconds, 0, MOST_SECONDS))
     if policy.tenants_apart == "gpu" and "gpu" in topology:
         what = "`gpu` stands for single cards, and is a level of `topology` here"
         report.add("policy.tenants_apart", what, "give that level another name")
@@ -105,7 +107,7 @@ def judge_events(log: EventLog) -> Report:
     last, arrived = float("-inf"), dict[str, int]()
     for index, event in enumerate(log.events):
         path = f"events[{index}]"
-        report.extend(path, number(".time", event.time))
+        report.extend(path, moment(".time", event.time))
         if event.time < last:
             what = f"found {show(event.time)}, which is before the event above it ({show(last)})"
             report.add(f"{path}.time", what, "sort the events by time")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import graphlib
-import math
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
@@ -18,6 +17,7 @@ from placement.snapshot.fields import (
     Names,
     distinct,
     level,
+    moment,
     name,
     number,
     quantities,
@@ -124,8 +124,8 @@ class JobRules:
             self.report.extend(self.path(index), found)
         else:
             self.right_kinds.add(_COMMON(job))
-        if job.submit_time is not None and not math.isfinite(job.submit_time):
-            self.report.extend(self.path(index), number(".submit_time", job.submit_time))
+        if job.submit_time is not None:
+            self.report.extend(self.path(index), moment(".submit_time", job.submit_time))
         if self.queues and job.queue and job.queue not in self.queues:
             self.report.unknown(f"{self.path(index)}.queue", "queue", job.queue, self.queues)
         tasks = self.right.get(id(job.groups))
@@ -235,7 +235,7 @@ class JobRules:
         last = 0
         for index, (members, speed) in enumerate(duration.scaling):
             yield from whole(f".scaling[{index}][0]", members, 1, MOST_TASKS)
-            yield from number(f".scaling[{index}][1]", speed, 0, above=True)
+            yield from number(f".scaling[{index}][1]", speed, 1 / MOST_FACTOR, MOST_FACTOR)
             if 1 <= members <= last:
                 yield f".scaling[{index}][0]", f"{members} members come after {last}", "list them in ascending order"
             last = max(last, members)
@@ -256,10 +256,10 @@ def _kind(common: tuple[Any, ...]) -> tuple[Found, ...]:
 
 
 def _moments(job: Job) -> Iterator[Found]:
-    yield from number(".deadline", job.deadline)
-    yield from number(".checkpoint_interval", job.checkpoint_interval, 0, above=True)
-    yield from number(".restart_seconds", job.restart_seconds, 0)
-    yield from number(".minimum_run_seconds", job.minimum_run_seconds, 0)
+    yield from moment(".deadline", job.deadline)
+    yield from number(".checkpoint_interval", job.checkpoint_interval, 0, MOST_SECONDS, above=True)
+    yield from number(".restart_seconds", job.restart_seconds, 0, MOST_SECONDS)
+    yield from number(".minimum_run_seconds", job.minimum_run_seconds, 0, MOST_SECONDS)
     yield from version(".requires.driver", job.requires.driver)
     yield from version(".requires.cuda", job.requires.cuda)
     yield from version(".requires.compute_capability", job.requires.compute_capability)

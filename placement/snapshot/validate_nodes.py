@@ -15,6 +15,7 @@ from placement.snapshot.fields import (
     Names,
     distinct,
     level,
+    moment,
     name,
     number,
     quantities,
@@ -182,7 +183,7 @@ def judge_reservations(
     for index, reservation in enumerate(reservations):
         path = f"reservations[{index}]"
         report.extend(path, name(".name", reservation.name))
-        report.extend(path, [*number(".start", reservation.start), *number(".end", reservation.end)])
+        report.extend(path, [*moment(".start", reservation.start), *moment(".end", reservation.end)])
         if reservation.end <= reservation.start:
             what = f"it ends at {show(reservation.end)}, which is not after its start {show(reservation.start)}"
             report.add(f"{path}.end", what, "give an end after the start")

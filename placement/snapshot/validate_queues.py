@@ -12,7 +12,7 @@ from fractions import Fraction
 from operator import attrgetter
 
 from placement import units
-from placement.snapshot.fields import name, number, quantities
+from placement.snapshot.fields import MOST_WORTH, name, number, quantities
 from placement.snapshot.queues import Queue
 from placement.snapshot.report import Found, Report, show
 from placement.snapshot.validate_jobs import report_cycle
@@ -40,7 +40,7 @@ def judge_queues(queues: tuple[Queue, ...], jobs: tuple[Job, ...], report: Repor
         for key in ("quota", "borrowing_limit", "lending_limit"):
             report.extend(path, quantities(f".{key}", getattr(queue, key), "card model"))
         report.extend(path, _limits(queue, queue.name in parents))
-        report.extend(path, number(".weight", queue.weight, 0))
+        report.extend(path, number(".weight", queue.weight, 0, MOST_WORTH))
     report_cycle(graph, [queue.name for queue in queues], "queues[{}].parent", "the parents go round", report)
     if parents and report.total == wrong:
         _judge_jobs(jobs, parents, index_of, report)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from placement.snapshot.cluster import Gpu, Node
-from placement.snapshot.fields import Names, distinct, number, whole, wrong_name
+from placement.snapshot.fields import MOST_MOMENT, MOST_SECONDS, Names, distinct, moment, number, whole, wrong_name
 from placement.snapshot.report import Found, Report, many, show, suggestion
 from placement.snapshot.validate_jobs import MOST_DEPTH
 from placement.snapshot.validate_mig import MOST_SLOT, RunningInstances, mig_cards
@@ -108,16 +108,16 @@ class RunningRules:
         return devices
 
     def _state(self, running: Running) -> Iterator[Found]:
-        yield from number(".since", running.since)
-        yield from number(".work_done", running.work_done, 0)
-        yield from number(".last_checkpoint", running.last_checkpoint)
+        yield from moment(".since", running.since)
+        yield from number(".work_done", running.work_done, 0, MOST_SECONDS)
+        yield from moment(".last_checkpoint", running.last_checkpoint)
         yield from whole(".restarts", running.restarts)
         since = running.since if running.since is not None else -math.inf
-        for key, moment in (("since", running.since), ("last_checkpoint", running.last_checkpoint)):
-            if moment is not None and self.time < moment < math.inf:
+        for key, found in (("since", running.since), ("last_checkpoint", running.last_checkpoint)):
+            if found is not None and self.time < found <= MOST_MOMENT:
                 yield (
                     f".{key}",
-                    f"found {show(moment)}, which is after the snapshot's time {show(self.time)}",
+                    f"found {show(found)}, which is after the snapshot's time {show(self.time)}",
                     "correct it",
                 )
         if running.last_checkpoint is not None and running.last_checkpoint < since <= self.time:
