@@ -56,8 +56,8 @@ class Simulation(
         Those that count, see `placement.timetable.Schedule.jobs`, and have ended.
     figures : Figures
     unfinished : list of str
-        Jobs that have not ended when nothing more can happen, were cancelled before they ran, would be late, or
-        have no quota.
+        Jobs that have not ended when nothing more can happen, were cancelled before they ran, would be late, or may
+        never start by the quota of their queue.
     failures : int
         Nodes that failed.
     samples : Samples

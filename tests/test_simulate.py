@@ -236,3 +236,29 @@ def test_the_picture_shows_the_most_of_each_part_of_the_time() -> None:
         "cards in use, of 8:      █▄▄▁",
         "jobs that wait, up to 2:  ██▄",
     ]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "rolling"])
+def test_a_century_beside_milliseconds(policy: str) -> None:
+    # a holds the only cards for 10^10 s, b waits for all of that; 33 million periods are not gone through one by one
+    snapshot = _snapshot(1, _job("a", 4, 1e10), _job("b", 4, 0.001, at=1.0))
+    assert _ends(pl.simulate(snapshot, policy, sample=1e9)) == {"a": 1e10, "b": 1e10 + 0.001}
+
+
+def test_a_job_that_its_quota_never_lets_start_is_not_forgotten() -> None:
+    snapshot = msgspec.structs.replace(
+        _snapshot(1, _job("a", 1, 1.0), _job("b", 3, 1.0, queue="q")), queues=(Queue(name="q", quota={"A": 2}),)
+    )
+    found = pl.simulate(snapshot)
+    assert (_ends(found), found.unfinished) == ({"a": 1.0}, ["b"])
+
+
+@pytest.mark.parametrize("sample", [0.0, -1.0, float("nan"), float("inf"), 1e300])
+def test_no_time_between_samples(sample: float) -> None:
+    with pytest.raises(pl.UsageError, match="give seconds above 0"):
+        pl.simulate(_snapshot(1), sample=sample)
+
+
+def test_a_factor_that_is_too_large() -> None:
+    with pytest.raises(pl.UsageError, match="expected a number above 0, at most 1,000,000"):
+        pl.simulate(_snapshot(1, _job("a", 1, 1.0)), actual={"a": 1e300})

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from placement.report.terminal import plain, table
+from placement.report.terminal import plain, printable, table
 from placement.simulation import Samples, Simulation
 from placement.timetable import Spread
 
@@ -32,7 +32,7 @@ def simulation_report(found: Sequence[Simulation]) -> RenderableType:
                 parts.append(_table(list(groups.items()), heading))
         parts += [Text(line) for line in picture(one.samples)]
         if one.unfinished:
-            parts.append(Text(f"{len(one.unfinished)} jobs have not ended, or had no start"))
+            parts.append(Text(f"not ended, or without a start: {_some(one.unfinished)}"))
     return Group(*parts)
 
 
@@ -60,6 +60,12 @@ def _cluster(found: Sequence[Simulation]) -> Table:
             str(len(one.unfinished)),
         )
     return shown
+
+
+def _some(names: Sequence[str], most: int = 10) -> str:
+    """Return the first names of a list, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(printable, names[:most])) + more
 
 
 def picture(samples: Samples, width: int = WIDTH) -> list[str]:

@@ -16,6 +16,9 @@ from placement.scheduling.compile import expected
 from placement.scheduling.desk import NEVER, Desk, Live
 from placement.scheduling.timing import Timetable
 
+PATIENCE = 1000
+"""Periods without anything after which a policy is asked less often: a job may run for longer than a century."""
+
 
 class Policy(Protocol):
     """What decides."""
@@ -29,8 +32,8 @@ class Policy(Protocol):
     def period(self) -> int:
         """Milliseconds after which it wants to be asked again though nothing has changed; 0 for never.
 
-        That is while jobs run that will end, or wait for something that will happen. A policy that knows when says so
-        in `Desk.again` instead.
+        That is while jobs wait, and others run that will end or something else will happen. After `PATIENCE` periods in
+        which nothing did, the times between get longer. A policy that knows when says so in `Desk.again` instead.
         """
         ...
 
@@ -70,6 +73,8 @@ class Loop:
         self._never: set[int] = set()
         self._late: set[int] = set()
         self._quota: dict[int, Short] = {}
+        self._changed = 0
+        """When a job came or ended last, or something happened that nobody planned."""
 
     def run(self) -> Timetable:
         """Let time pass until nothing is left to happen."""
@@ -124,6 +129,8 @@ class Loop:
 
     def _happen(self, what: int, job: int) -> None:
         desk = self.desk
+        if what != _LOOK:
+            self._changed = desk.now
         if what == _ENDS:
             live = desk.live.get(job)
             if live is not None and live is self._ends.get(job) and live.end <= desk.now:
@@ -197,9 +204,11 @@ class Loop:
                 heapq.heappush(self._expected, (live.expected, job))
         if desk.again < NEVER:
             heapq.heappush(self._events, (max(desk.again, desk.now + 1), _LOOK, -1))
-        more = any(live.end < NEVER for live in desk.live.values()) or (desk.waiting and self._events)
-        if self._policy.period and more:
-            following = desk.now - desk.now % self._policy.period + self._policy.period
+        more = self._events or any(live.end < NEVER for live in desk.live.values())
+        if self._policy.period and desk.waiting and more:
+            period = self._policy.period
+            skipped = (desk.now - self._changed) // (PATIENCE * period)
+            following = desk.now - desk.now % period + (1 + skipped) * period
             if not self._events or self._events[0][0] > following:
                 heapq.heappush(self._events, (following, _LOOK, -1))
 

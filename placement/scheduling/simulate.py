@@ -28,6 +28,7 @@ from placement.scheduling.work import Work
 from placement.simulation import Samples, Simulation
 from placement.snapshot import Snapshot
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed
+from placement.snapshot.fields import MOST_FACTOR, MOST_SECONDS
 from placement.snapshot.read import digest, verified
 from placement.snapshot.report import show, suggestion
 from placement.snapshot.validate import judge_events
@@ -78,8 +79,8 @@ def simulate(
     """
     began = time.monotonic()
     chosen = _policy(policy)
-    if not sample > 0:
-        raise UsageError.one(f"is {sample!r}", "give seconds above 0", path="sample")
+    if not 0 < sample <= MOST_SECONDS:
+        raise UsageError.one(f"is {sample!r}", f"give seconds above 0, at most {MOST_SECONDS:,}", path="sample")
     log = events.events if isinstance(events, EventLog) else tuple(events)
     snapshot = _with_arrivals(verified(snapshot), log)
     work = compile_work(refuse_unhonoured_in_time(snapshot, without))
@@ -92,13 +93,13 @@ def simulate(
     stopped = [one for one in table.stretches if one.job in left]
     jobs = job_times(work, [one for one in done if work.counts(one.job)])
     names = job_names(work.instance, np.arange(work.jobs))
-    without_end = table.never | left | table.quota.keys()
+    unended = table.never | table.late | table.quota.keys() | left
     return Simulation(
         snapshot=digest(snapshot),
         policy=chosen.name,
         jobs=jobs,
         figures=_figures(desk, jobs, [*done, *stopped]),
-        unfinished=[names[job] for job in sorted(without_end - {one.job for one in done})],
+        unfinished=[names[job] for job in sorted(unended - {one.job for one in done})],
         failures=sum(isinstance(one, NodeFailed) for one in log),
         samples=watch.samples,
         seconds=time.monotonic() - began,
@@ -166,9 +167,9 @@ def _slow(work: Work, actual: Mapping[str, float]) -> list[Fraction] | None:
         for name in sorted(set(actual) - set(names))
     ]
     problems += [
-        Problem(f"actual[{show(name)}]", f"found {factor!r:.40}", "expected a number above 0")
+        Problem(f"actual[{show(name)}]", f"found {factor!r:.40}", f"expected a number above 0, at most {MOST_FACTOR:,}")
         for name, factor in sorted(actual.items())
-        if not (isinstance(factor, int | float) and 0 < factor < math.inf)
+        if not (isinstance(factor, int | float) and 0 < factor <= MOST_FACTOR)
     ]
     if problems:
         raise UsageError(problems)
