@@ -221,7 +221,7 @@ def test_what_may_be_left_out(in_tmp: Path) -> None:
         (["--compare", "fifo,smit"], ["--compare", 'did you mean "smith"?']),
         (["--compare", "fifo,fifo"], ["--compare: 'fifo' is named twice"]),
         (["--compare", "fifo,"], ["--compare", "empty name"]),
-        (["--compare", "all,fifo"], ["--compare: 'all' is unknown"]),
+        (["--compare", "all,fifo"], ["--compare: all stands for every baseline"]),
         (["--time-limit", "0"], ["--time-limit", "above 0"]),
         (["--gap", "2"], ["--gap", "from 0 to 1"]),
         (["--seed", "-1"], ["--seed"]),
@@ -251,3 +251,9 @@ def test_the_format_has_a_schema(file: Path) -> None:
     schema = json.loads(placement("schema", "schedule").stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(json.loads(placement("schedule", file, "--format", "json").stdout), schema)
+
+
+def test_a_picture_that_cannot_be_written_is_named_by_its_option(file: Path) -> None:
+    result = placement("schedule", file, "-o", "out.json", "--picture", "/proc/x.svg")
+    assert (result.exit_code, result.stderr.startswith("error: --picture: /proc/x.svg")) == (2, True)
+    assert not Path("out.json").exists()

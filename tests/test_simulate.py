@@ -262,3 +262,23 @@ def test_no_time_between_samples(sample: float) -> None:
 def test_a_factor_that_is_too_large() -> None:
     with pytest.raises(pl.UsageError, match="expected a number above 0, at most 1,000,000"):
         pl.simulate(_snapshot(1, _job("a", 1, 1.0)), actual={"a": 1e300})
+
+
+def test_a_wrong_job_that_arrives_is_named_by_its_event() -> None:
+    log = NodeDrained(time=1.0, node="n0"), JobArrived(time=2.0, job=_job("x", 1, 1.0, after=("z",)))
+    with pytest.raises(pl.SnapshotError, match=r"^events\[1\]\.job\.after\[0\]: there is no job"):
+        pl.simulate(_snapshot(1, _job("a", 1, 1.0)), events=log)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--policy", "fifo,fifo"], "--policy: 'fifo' is named twice; name each policy once"),
+        (["-o", "-", "--format", "json"], "--format: -o - writes the result there already; leave one of the two out"),
+        (["--actual", "twice.json"], '--actual: twice.json: "wide" is listed twice; keep it once'),
+    ],
+)
+def test_what_cannot_both_be_meant(options: list[str], message: str, in_tmp: Path) -> None:
+    Path("twice.json").write_text('{"wide": 1, "wide": 2}')
+    result = placement("simulate", "time-hold-back", *options)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {message}\n")

@@ -49,7 +49,7 @@ def preempt(
     """
     refuse_one_place(snapshot, output, after, format is not None)
     target = Output.to(output, [snapshot]) if output is not None else None
-    then = Output.to(after, [snapshot]) if after is not None else None
+    then = Output.to(after, [snapshot], "--after") if after is not None else None
     printed = Output.to(STANDARD)
     found = find(
         read_snapshot(snapshot), job, move=move, time_limit=time_limit, seed=seed, without=without or ()

@@ -29,7 +29,6 @@ from placement.report.terminal import console, progress
 from placement.run import Listener, Update
 from placement.scheduling.baselines import BASELINES
 from placement.scheduling.progress import Report, silent
-from placement.scheduling.schedule import METHODS
 from placement.scheduling.schedule import schedule as make
 from placement.snapshot import Snapshot
 from placement.snapshot.report import suggestion
@@ -67,11 +66,11 @@ def schedule(
     Least is the sum of weight times T, the time from when a job may start until it ends. The schedule is checked before
     it is written. Jobs without a start are part of the answer: the exit code is 0.
     """
-    arguments.refuse_arguments(None, solver, time_limit, gap, seed, METHODS)
+    arguments.refuse_arguments(None, solver, time_limit, gap, seed, tuple(BASELINES))
     baselines = _baselines(compare)
     _refuse_picture(picture, snapshot, output)
     target = Output.to(output, [snapshot]) if output is not None else None
-    drawn = Output.to(picture, [snapshot]) if picture is not None else None
+    drawn = Output.to(picture, [snapshot], "--picture") if picture is not None else None
     printed = Output.to(STANDARD)
     if output == STANDARD and format is not None:
         raise UsageError.one("-o - writes the schedule there already", "leave one of the two out", path="--format")
@@ -116,6 +115,8 @@ def _baselines(text: str | None) -> tuple[str, ...]:
     chosen = names(text, "--compare") or ()
     if chosen == (ALL,):
         return tuple(BASELINES)
+    if ALL in chosen:
+        raise UsageError.one(f"{ALL} stands for every baseline", "name it alone", path="--compare")
     problems = [
         Problem("--compare", f"{name!r} is unknown", suggestion(name, [ALL, *BASELINES], len(BASELINES) + 1))
         for name in dict.fromkeys(chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import msgspec
@@ -25,6 +26,7 @@ from placement.scheduling.simulate import simulate as run
 from placement.simulation import Simulation
 from placement.snapshot.events import EventLog
 from placement.snapshot.read import load_events
+from placement.snapshot.report import show
 from placement.snapshot.strict import read
 
 
@@ -54,7 +56,11 @@ def simulate(
     inputs = [source for source in (snapshot, events, actual) if source is not None]
     target = Output.to(output, inputs) if output is not None else None
     printed = Output.to(STANDARD)
+    if output == STANDARD and format is Format.JSON:
+        raise UsageError.one("-o - writes the result there already", "leave one of the two out", path="--format")
     for name in chosen:
+        if chosen.count(name) > 1:
+            raise UsageError.one(f"{name!r} is named twice", "name each policy once", path="--policy")
         if name not in POLICIES:
             raise UsageError.one(f"{name!r} is unknown", f"give some of {', '.join(POLICIES)}", path="--policy")
     cluster = read_snapshot(snapshot)
@@ -75,8 +81,19 @@ def simulate(
 
 def _factors(source: str) -> dict[str, float]:
     """Return the numbers of a file by job."""
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for name, value in pairs:
+            if found.setdefault(name, value) is not value:
+                raise UsageError.one(f"{source}: {show(name)} is listed twice", "keep it once", path="--actual")
+        return found
+
+    data = read(source, UsageError)
     try:
-        return msgspec.json.decode(read(source, UsageError), type=dict[str, float])
+        factors = msgspec.json.decode(data, type=dict[str, float])
+        json.loads(data, object_pairs_hook=unique)
+        return factors
     except (msgspec.DecodeError, UnicodeDecodeError) as why:
         remedy = 'give an object with a number by job name, such as {"train": 1.5}'
         raise UsageError.one(f"{source}: {why}", remedy, path="--actual") from None

@@ -76,7 +76,7 @@ def schedule(
         If the schedule is refused by the check.
     """
     began = time.monotonic()
-    arguments.refuse_arguments(None, solver, time_limit, gap, seed, METHODS)
+    arguments.refuse_arguments(None, solver, time_limit, gap, seed, tuple(BASELINES))
     snapshot = verified(snapshot)
     work = compile_work(refuse_unhonoured_in_time(snapshot, without))
     compiled = time.monotonic()

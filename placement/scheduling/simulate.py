@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import msgspec
@@ -82,8 +83,13 @@ def simulate(
     if not 0 < sample <= MOST_SECONDS:
         raise UsageError.one(f"is {sample!r}", f"give seconds above 0, at most {MOST_SECONDS:,}", path="sample")
     log = events.events if isinstance(events, EventLog) else tuple(events)
-    snapshot = _with_arrivals(verified(snapshot), log)
-    work = compile_work(refuse_unhonoured_in_time(snapshot, without))
+    snapshot = verified(snapshot)
+    stated = len(snapshot.jobs)
+    try:
+        snapshot = _with_arrivals(snapshot, log)
+        work = compile_work(refuse_unhonoured_in_time(snapshot, without))
+    except SnapshotError as error:
+        raise type(error)([_in_log(one, stated, log) for one in error.problems], error.source, error.total) from None
     desk = Desk(work, seed=seed, slow=_slow(work, actual or {}))
     watch = _Watch(chosen, math.ceil(1000 * sample))
     table = Loop(desk, watch, _happenings(work, log)).run()
@@ -132,6 +138,16 @@ def _with_arrivals(snapshot: Snapshot, log: Sequence[Event]) -> Snapshot:
         msgspec.structs.replace(event.job, submit_time=event.time) for event in log if isinstance(event, JobArrived)
     ]
     return verified(msgspec.structs.replace(snapshot, jobs=(*snapshot.jobs, *arrived))) if arrived else snapshot
+
+
+def _in_log(problem: Problem, stated: int, log: Sequence[Event]) -> Problem:
+    """Return a problem of a job that arrives with its place among the events."""
+    found = re.match(r"jobs\[(\d+)\]", problem.path)
+    if found is None or int(found[1]) < stated:
+        return problem
+    arrivals = [index for index, event in enumerate(log) if isinstance(event, JobArrived)]
+    path = f"events[{arrivals[int(found[1]) - stated]}].job{problem.path[found.end() :]}"
+    return replace(problem, path=path)
 
 
 def _happenings(work: Work, log: Sequence[Event]) -> Iterator[tuple[int, int, int]]:
