@@ -298,6 +298,10 @@ class Profile:
                     return now + took, nodes
         return None
 
+    def most(self, now: int) -> int:
+        """Return how many cards are free at a moment, in the pool that has most of them."""
+        return int(self._total[bisect_right(self._times, now) - 1].max(initial=0))
+
     def times(self) -> list[int]:
         """Return when anything changes."""
         return self._times.copy()

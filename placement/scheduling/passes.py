@@ -118,6 +118,8 @@ class _Parallel:
         self._events = [(self._ready(job), self._place[job]) for job in order if not self._left[job]]
         self._events += [(time, -1) for time in base.times()]
         heapq.heapify(self._events)
+        gangs = [work.gangs[work.job_class[job]] for job in order]
+        self._need = [gang.tasks * gang.cards for gang in gangs]
         self._found = Pass([], 0, [])
 
     def run(self) -> Pass:
@@ -131,10 +133,23 @@ class _Parallel:
                     waiting.append(number)
             if waiting:
                 waiting.sort()
-                refused: set[int] = set()
-                waiting = [number for number in waiting if not self._start(self._order[number], now, refused)]
+                waiting = self._served(waiting, now)
         self._found.late += [self._order[number] for number in waiting]
         return self._found
+
+    def _served(self, waiting: list[int], now: int) -> list[int]:
+        """Start who fits, in the order; return who still waits."""
+        refused: set[int] = set()
+        left: list[int] = []
+        free = self._profile.most(now)
+        for number in waiting:
+            if self._need[number] > free:
+                left.append(number)
+            elif self._start(self._order[number], now, refused):
+                free = self._profile.most(now)
+            else:
+                left.append(number)
+        return left
 
     def _ready(self, job: int) -> int:
         """Return when a job may start, given when those ended that it comes after."""

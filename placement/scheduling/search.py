@@ -26,7 +26,8 @@ from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
 from placement.solver import Limits, Stop
 
-KEYS = (orders.by_arrival, orders.by_length, orders.by_weighted_length, orders.by_weighted_area)
+KEYS = (orders.by_weighted_area, orders.by_weighted_length, orders.by_length, orders.by_arrival)
+"""Of the first passes; where there is time for one alone, the first is good."""
 ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Parts of a job in the linear program, by when so much has started jobs are ordered."""
 BOUND_SHARE = 0.3
@@ -116,6 +117,7 @@ class _Search:
         self._jobs = [job for job in range(work.jobs) if job not in work.ongoing and job not in self._never]
         self._best: _Best | None = None
         self._bound = 0
+        self._longest = 0.0
 
     def run(self) -> Found:
         """Search."""
@@ -151,9 +153,13 @@ class _Search:
             self._try("deadlines", self._ordered(sorted(self._jobs, key=rank.__getitem__)), (parallel, serial))
 
     def _try(self, name: str, order: Sequence[int], passes: Sequence[Make]) -> None:
-        """Make passes over an order, and keep the best."""
+        """Make passes over an order while there is time for one as long as the longest so far, and keep the best."""
         for make in passes:
+            if self._best is not None and self._limits.left <= self._longest:
+                return
+            began = time.monotonic()
             self._offer(name, make(self._counted, order, self._base))
+            self._longest = max(self._longest, time.monotonic() - began)
 
     def _moved(self, improver: Improver, late: list[int]) -> None:
         """Take what came of moves, which leave out what was left out."""
