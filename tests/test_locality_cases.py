@@ -279,17 +279,14 @@ def test_containers_become_tasks_of_one_node(scope: str, pod: dict[str, list[int
 def test_what_a_snapshot_cannot_state_is_a_row_too(tmp_path: Path) -> None:
     stated = kueue_case({"r1/a": 1}, 1, IN_A_RACK, {"r1/a": 1})
     stated["requests"][0]["node_affinity"] = {"preferred": [{"weight": 1, "match": []}]}
-    preempting = {"case_id": "p", "action": "preempt"}
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(case) + "\n" for case in (stated, preempting)))
-    first, second = comparison.cases_of("kueue_tas", tmp_path)
-    rows = [comparison.row_of("kueue_tas", first), comparison.row_of("volcano", second)]
-    rows.append(comparison.row_of("slurm_topology", {"case_id": "n"}))
-    outcomes = [comparison.INEXPRESSIBLE, comparison.INEXPRESSIBLE, comparison.UNTRANSLATED]
-    assert [row["outcome"] for row in rows] == outcomes
+    (tmp_path / "a.jsonl").write_text(json.dumps(stated) + "\n")
+    (first,) = comparison.cases_of("kueue_tas", tmp_path)
+    rows = [comparison.row_of("kueue_tas", first), comparison.row_of("slurm_topology", {"case_id": "n"})]
+    assert [row["outcome"] for row in rows] == [comparison.INEXPRESSIBLE, comparison.UNTRANSLATED]
     places = [str(row["why"]).partition(":")[0] for row in rows]
-    assert places == ["jobs.groups.task", "jobs.preemptible", "a topology alone"]
+    assert places == ["jobs.groups.task", "a topology alone"]
     said = list(comparison.summary([{"kind": "k", **row} for row in rows]))
-    assert said == ["k: 3 cases; 2 not expressible, 1 not translated"]
+    assert said == ["k: 2 cases; 1 not expressible, 1 not translated"]
 
 
 def test_pods_that_run_stay_where_they_are() -> None:

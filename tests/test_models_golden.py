@@ -27,13 +27,14 @@ from placement.exact.mig_moves import MovingCards
 from placement.exact.mig_settle import Mover
 from placement.exact.patterns import of_one_type
 from placement.instance import Instance
-from placement.models import FAMILIES, Goal, mig, mig_moves, node_columns
+from placement.models import FAMILIES, Goal, mig, mig_moves, node_columns, preemption, quota
 from placement.models import time as time_model
 from placement.models.core import Parts, add_goal, add_held
 from placement.models.node_columns import Column
 from placement.models.parts import parts_of
 from placement.models.pooled_linear import Draft
 from placement.models.pools import pooling
+from placement.quota import Quotas
 from placement.snapshot import (
     Affinity,
     Gpu,
@@ -49,6 +50,7 @@ from placement.snapshot import (
     TaskGroup,
     Topology,
 )
+from placement.snapshot.queues import Queue
 from placement.solver import Limits, silent
 from placement.state import State
 
@@ -191,7 +193,33 @@ def column_model() -> Any:
     return m
 
 
-WHOLE = {"mig": mig, "mig_moves": mig_moves, "time": time_model}
+WHOLE = {"mig": mig, "mig_moves": mig_moves, "preemption": preemption, "time": time_model}
+BESIDE = {"quota": quota}
+"""Families whose rows are about expressions of others."""
+
+
+def quota_model(name: str) -> Any:
+    """Return the rows of two queues of 4 cards each, of which one lends 1 and the other borrows 2 at most."""
+    queues = (
+        Queue(name="all"),
+        Queue(name="one", parent="all", quota={"A": 4}, lending_limit={"A": 1}),
+        Queue(name="two", parent="all", quota={"A": 4}, borrowing_limit={"A": 2}),
+    )
+    m = pyo.ConcreteModel()
+    m.used = pyo.Var(["one", "two"], within=pyo.NonNegativeReals)
+    quota.add(m, Quotas(queues), {(queue, "A"): m.used[queue] for queue in ("one", "two")}, ["A"])
+    m.goal = pyo.Objective(expr=m.used["one"] + m.used["two"], sense=pyo.maximize)
+    return m
+
+
+def victims_model() -> Any:
+    """Return the model of a task that needs one of two places, on each of which a job runs that may be stopped."""
+    victims = [preemption.Victim(range(n, n + 1), 3.0 + n, True, False, True) for n in range(2)]
+    supplies = [preemption.Supply(0, {(0, n): 1}, {}, {n: 1}) for n in range(2)]
+    question = preemption.Question(victims, [0, 0], [1], {(0, 0): 1, (0, 1): 1}, {}, supplies)
+    m = preemption.build(question)
+    m.goal = pyo.Objective(expr=sum(factor * variable for factor, variable in m.goals["cost"]))
+    return m
 
 
 def starts_model() -> Any:
@@ -207,8 +235,8 @@ def whole_model_of(name: str) -> Any:
     Those of MIG are for three MIG cards and a gang of two instances with one beside. On one A100 an instance runs at
     slot 1, which may move in `mig_moves`; on the A30 only one media extension fits.
     """
-    if name == "time":
-        return starts_model()
+    if name in ("time", "preemption"):
+        return starts_model() if name == "time" else victims_model()
     gpus = (Gpu(model="A100-40GB", count=2, mig_enabled=True), Gpu(model="A30", mig_enabled=True))
     small, media = Task(gpus=1, mig_profile="1g.5gb"), Task(gpus=1, mig_profile="1g.6gb+me")
     pair = TaskGroup(name="pair", count=2, task=Task(gpus=1, mig_profile="3g.20gb"))
@@ -227,10 +255,11 @@ def whole_model_of(name: str) -> Any:
     return cards.model({("value", 0): 1.0}, {("tasks", None): 1}, tidy=False)
 
 
-@pytest.mark.parametrize("name", [*FAMILIES, *POOLED, *COLUMNS, *WHOLE])
+@pytest.mark.parametrize("name", [*FAMILIES, *POOLED, *COLUMNS, *WHOLE, *BESIDE])
 def test_golden(name: str, tmp_path: Path) -> None:
     written = tmp_path / "model.lp"
     of_name = {**dict.fromkeys(POOLED, pooled_model_of), **dict.fromkeys(WHOLE, whole_model_of)}
+    of_name |= dict.fromkeys(BESIDE, quota_model)
     model = column_model() if name in COLUMNS else of_name.get(name, model_of)(name)
     model.write(str(written), format="lp", io_options={"symbolic_solver_labels": True})
     kept = GOLDEN / f"{name}.lp"
@@ -241,8 +270,8 @@ def test_golden(name: str, tmp_path: Path) -> None:
 
 def test_every_family_is_listed_and_has_its_maths_and_its_golden_model() -> None:
     files = {path.stem for path in MODELS.glob("*.py")} - HELPERS
-    assert files == set(FAMILIES) | set(POOLED) | set(COLUMNS) | set(WHOLE)
-    for name, module in {**FAMILIES, **POOLED, **COLUMNS, **WHOLE}.items():
+    assert files == set(FAMILIES) | set(POOLED) | set(COLUMNS) | set(WHOLE) | set(BESIDE)
+    for name, module in {**FAMILIES, **POOLED, **COLUMNS, **WHOLE, **BESIDE}.items():
         assert module.__doc__ is not None
         assert ".. math::" in module.__doc__, name
         assert callable(module.build if name in WHOLE else module.add), name
@@ -250,7 +279,9 @@ def test_every_family_is_listed_and_has_its_maths_and_its_golden_model() -> None
 
 
 def test_golden_files_belong_to_families() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.lp")} <= set(FAMILIES) | set(POOLED) | set(COLUMNS) | set(WHOLE)
+    assert {path.stem for path in GOLDEN.glob("*.lp")} <= set(FAMILIES) | set(POOLED) | set(COLUMNS) | set(WHOLE) | set(
+        BESIDE
+    )
 
 
 def test_goals_of_the_golden_instance() -> None:
