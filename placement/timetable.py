@@ -194,7 +194,8 @@ class Schedule(
     snapshot : str
         SHA-256 of the snapshot's canonical form.
     status : str
-        ``"proven"`` (the bound equals the value), ``"bounded"`` or ``"feasible"`` (no bound).
+        ``"proven"`` (the bound equals the value, and nothing is left out for a deadline), ``"bounded"`` or
+        ``"feasible"`` (no bound).
     stop : str
         Why the search stopped; see `placement.solver.Stop`.
     reproducible : bool

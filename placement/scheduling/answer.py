@@ -51,7 +51,7 @@ def schedule_of(
     value = table.value(work)
     least = None if bound is None else min(bound, value)
     status: Literal["proven", "bounded", "feasible"]
-    status = "feasible" if least is None else "proven" if least == value else "bounded"
+    status = "feasible" if least is None else "proven" if least == value and not table.late else "bounded"
     jobs = job_times(work, [one for one in table.stretches if work.counts(one.job)])
     stretches, tasks = _stretches(work.instance, table.stretches)
     return Schedule(
