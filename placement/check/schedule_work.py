@@ -53,6 +53,7 @@ class Due:
 
 def judge(case: Timed) -> Iterator[Violation]:
     """Yield every stretch that is too long or too short, and every stop that may not be."""
+    yield from _too_many(case)
     for place, times in case.by_job.items():
         job = case.snapshot.jobs[place[0]]
         if job.running is not None and not has_end(job):
@@ -71,6 +72,16 @@ def judge(case: Timed) -> Iterator[Violation]:
             if other.start < one.end:
                 what = f"it starts at {seconds(other.start)}, before stretches[{one.number}] of the same job has ended"
                 yield Violation(STOPS, f"stretches[{other.number}]", what)
+
+
+def _too_many(case: Timed) -> Iterator[Violation]:
+    """Yield a violation where more running jobs are stopped than the policy of the snapshot allows."""
+    most = case.snapshot.policy.max_preemptions
+    running = [times for place, times in case.by_job.items() if case.snapshot.jobs[place[0]].running is not None]
+    stopped = sum(len(times) > 1 or not times[0].carried for times in running)
+    if most is not None and stopped > most:
+        what = f"{stopped} jobs that run are stopped, policy.max_preemptions allows {most}"
+        yield Violation(STOPS, "stretches", what)
 
 
 def dues(case: Timed) -> dict[int, Due]:

@@ -21,6 +21,10 @@ from placement.snapshot import Snapshot
 from placement.solver import Stop
 from placement.timetable import JobTimes, LeftOut, Schedule, Stretches, StretchTasks
 
+CONTRADICTED = "the schedule contradicts the bound that was found, so no bound is used"
+MOST_NOTED = 10
+"""Most jobs that are noted one by one to run longer than estimated."""
+
 
 def schedule_of(
     work: Work,
@@ -49,7 +53,8 @@ def schedule_of(
         With what runs, for the figures.
     """
     value = table.value(work)
-    least = None if bound is None else min(bound, value)
+    contradicted = bound is not None and bound > value
+    least = None if contradicted else bound
     status: Literal["proven", "bounded", "feasible"]
     status = "feasible" if least is None else "proven" if least == value and not table.late else "bounded"
     jobs = job_times(work, [one for one in table.stretches if work.counts(one.job)])
@@ -67,7 +72,7 @@ def schedule_of(
         tasks=tasks,
         left_out=_left_out(work, table),
         figures=figures(snapshot, jobs, stretches, tasks),
-        notes=[*notes, *_held_back(work, table)],
+        notes=[*notes, *([CONTRADICTED] if contradicted else []), *_overruns(work), *_held_back(work, table)],
         provenance=provenance,
         checked=False,
     )
@@ -141,6 +146,19 @@ def _left_out(work: Work, table: Timetable) -> list[LeftOut]:
             why = never or "a job that it comes after has no end, or nothing it could use comes free"
         found.append(LeftOut(job=names[job], reason=reason, detail=why))
     return found
+
+
+def _overruns(work: Work) -> list[str]:
+    """Return which running jobs have run for longer than estimated, and when they are expected to end now."""
+    over = [job for job, ongoing in work.ongoing.items() if ongoing.left is not None and ongoing.done == 1]
+    names = job_names(work.instance, np.array(over[:MOST_NOTED], dtype=np.int64))
+    found = [
+        f"{name} has run {work.ongoing[job].overrun / 1000:g} s longer than estimated and is expected to end in "
+        f"{(work.ongoing[job].left or 0) / 1000:g} s"
+        for name, job in zip(names, over, strict=False)
+    ]
+    more = len(over) - len(found)
+    return [*found, *([f"and {more} more jobs have run longer than estimated"] if more else [])]
 
 
 def _held_back(work: Work, table: Timetable) -> list[str]:

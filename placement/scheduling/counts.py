@@ -100,9 +100,12 @@ class Counted:
         number = self.job_class[job]
         key = number, nodes
         if key not in self._known:
-            placed = [(0, 0, (node, (0,))) for node, tasks in nodes for _ in range(tasks)]
-            self._known[key] = self.clock.run(job, placed)
+            self._known[key] = self.full(job, nodes)
         return self._known[key]
+
+    def full(self, job: int, nodes: Nodes) -> int:
+        """Return how long all of a job's work takes on some nodes."""
+        return self.clock.run(job, [(0, 0, (node, (0,))) for node, tasks in nodes for _ in range(tasks)])
 
 
 def counted(work: Work) -> Counted | None:
@@ -115,7 +118,7 @@ def counted(work: Work) -> Counted | None:
     numbers: dict[bytes, int] = {}
     gangs = []
     clock = Clock(instance)
-    for number, one in enumerate(instance.job_classes):
+    for one in instance.job_classes:
         leaf = one.leaves[0]
         shape = instance.shapes[leaf.shape]
         kinds = []
@@ -132,7 +135,7 @@ def counted(work: Work) -> Counted | None:
             least = clock.run(int(one.jobs[0]), [(0, 0, (int(nodes[0]), (0,)))] * leaf.count)
             kinds.append(Kind(nodes, least, place))
         gangs.append(Gang(leaf.count, shape.gpus, tuple(sorted(kinds, key=lambda kind: kind.least))))
-        if not kinds and number >= 0 and _fits_mixed(instance, leaf.shape, leaf.count):
+        if not kinds and _fits_mixed(instance, leaf.shape, leaf.count):
             return None
     return Counted(work, gangs, cards[instance.node_class], pools)
 

@@ -26,6 +26,7 @@ from placement.quota import Short
 from placement.scheduling.counting import members
 from placement.scheduling.desk import NEVER, Desk, Live
 from placement.scheduling.device_room import Room
+from placement.scheduling.left_out import with_all_after
 from placement.scheduling.modes import Modes
 from placement.scheduling.profile import Fit, Profile, Reserved
 from placement.scheduling.timing import Stretch, Timetable
@@ -123,11 +124,10 @@ class Bench:
 
     def _drop(self, endless: Collection[int]) -> None:
         """Let no jobs wait that can never be started; these come after some that never end."""
-        gone = {*endless, *self.never, *self.quota}
-        while more := {job for job in self.waiting if job not in gone and gone & set(self.work.after[job])}:
-            gone |= more
-            self.never |= more
-        self.waiting = [job for job in self.waiting if job not in gone]
+        gone = {*self.never, *self.quota}
+        after = with_all_after(self.work, [*endless, *gone])
+        self.never |= after & set(self.waiting) - gone
+        self.waiting = [job for job in self.waiting if job not in after]
 
     # --- what is stopped -----------------------------------------------------------------------------------------
 
@@ -147,9 +147,7 @@ class Bench:
         """Let these jobs be stopped now, and no others."""
         desk = self.desk
         for job in [job for job in self._stopped if job not in jobs]:
-            del desk.waiting[job], desk.todo[job]
-            desk.live[job] = self._stopped.pop(job)
-            desk.put_back(job)
+            desk.take_up(job, self._stopped.pop(job))
         for job in sorted(set(jobs) - self._stopped.keys()):
             self._stopped[job] = desk.live[job]
             desk.stop(job)

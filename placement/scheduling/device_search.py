@@ -127,10 +127,10 @@ class _Search:
 
     def _policies(self) -> None:
         names = [name for name in GOING_ON if self._work.jobs <= MANY or name not in SLOW]
-        if self._work.ongoing and self._most_stopped >= self._work.jobs:
+        if self._work.ongoing:
             names += STOPPING
         if self._work.instance.snapshot.queues:
-            names += BY_QUOTA if self._most_stopped >= self._work.jobs else BY_QUOTA[1:]
+            names += BY_QUOTA
         for name in names:
             if self._method and self._limits.left <= self._longest:
                 return
@@ -161,9 +161,12 @@ class _Search:
             if self._settled() is not None or self._limits.left <= self._longest:
                 break
             order = sorted(range(self._work.jobs), key=lambda job: (at.get(job, float(self._work.release[job])), job))
-            table = Loop(Desk(self._work), ListPolicy("", in_order(order))).run()
-            self._take("search", table)
             orders.append(tuple(order))
+            desk = Desk(self._work, deadline=self._limits.deadline)
+            try:
+                self._take("search", Loop(desk, ListPolicy("", in_order(order))).run())
+            except OutOfTimeError:
+                break
         return [self._by_start(self._table), *orders]
 
     def _by_start(self, table: Timetable) -> tuple[int, ...]:

@@ -19,11 +19,9 @@ class Found:
     bound : int, optional
         On `Timetable.value` of every timetable that leaves out no more weight.
     stop : Stop
-    notes : tuple of str
     """
 
     method: str
     table: Timetable
     bound: int | None
     stop: Stop
-    notes: tuple[str, ...] = ()

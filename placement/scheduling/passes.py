@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from placement.heuristics.gangs import Placed
+from placement.scheduling import orders
 from placement.scheduling.counts import Counted, Nodes, Profile
-from placement.scheduling.desk import NEVER
+from placement.scheduling.desk import NEVER, Desk
 
 Start = tuple[int, int, int, Nodes]
 """Job, start, end and nodes."""
@@ -36,21 +38,54 @@ class Pass:
     value: int
     late: list[int]
 
+    def rank(self, work: Counted) -> tuple[int, int]:
+        """Return how bad it is: the weight of what it leaves out for deadlines, then its value."""
+        return sum(work.weight[job] for job in self.late), self.value
+
+
+FIRST = (orders.by_weighted_area, orders.by_weighted_length, orders.by_length, orders.by_arrival)
+"""Orders of the first passes; where there is time for one alone, the first is good."""
+
+
+def ordered(jobs: Sequence[int], key: orders.Key, desk: Desk) -> list[int]:
+    """Return jobs by a key, ties in the order of the snapshot."""
+    return sorted(jobs, key=lambda job: (key(desk, job), job))
+
+
+Held = tuple[int, Sequence[Placed]]
+"""When a job that runs ends, and its tasks."""
+
 
 def present(work: Counted) -> Profile:
     """Return what is free as what runs now comes to its end and windows pass."""
-    profile = Profile(work)
-    for ongoing in work.work.ongoing.values():
-        end = NEVER if ongoing.left is None else ongoing.left
+    ongoing = work.work.ongoing.values()
+    return free_from(work, [(NEVER if one.left is None else one.left, one.tasks) for one in ongoing])
+
+
+def free_from(work: Counted, running: Iterable[Held], now: int = 0) -> Profile:
+    """Return what is free from a moment on, as what runs comes to its end and windows pass.
+
+    Parameters
+    ----------
+    work : Counted
+    running : iterable of Held
+        Ends are milliseconds after the moment.
+    now : int
+        The moment.
+    """
+    held = []
+    for end, tasks in running:
         of_node: Counter[int] = Counter()
-        for _, _, (node, cards) in ongoing.tasks:
+        for _, _, (node, cards) in tasks:
             of_node[node] += len(cards)
-        profile.take(tuple(of_node.items()), 1, 0, end)
+        if end > 0:
+            held.append((end, tuple(of_node.items())))
+    profile = Profile.as_ends(work, held)
     for window in work.work.windows:
-        if window.end > 0:
+        if window.end > now:
             for node in window.nodes.tolist():
                 # nobody can use what is not free then anyway
-                profile.take(((node, int(work.free[node])),), 1, max(0, window.start), window.end)
+                profile.take(((node, int(work.free[node])),), 1, max(0, window.start - now), window.end - now)
     return profile
 
 
@@ -134,7 +169,6 @@ class _Parallel:
             if waiting:
                 waiting.sort()
                 waiting = self._served(waiting, now)
-        self._found.late += [self._order[number] for number in waiting]
         return self._found
 
     def _served(self, waiting: list[int], now: int) -> list[int]:

@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from placement.scheduling import orders
 from placement.scheduling.counts import Counted, Gang, Kind, Nodes, Profile, counted
 from placement.scheduling.desk import NEVER, Desk
 from placement.scheduling.improve import Improver
-from placement.scheduling.passes import Pass, parallel
+from placement.scheduling.passes import FIRST, Pass, free_from, ordered, parallel
 from placement.scheduling.work import Work
 
-KEYS = (orders.by_weighted_area, orders.by_weighted_length, orders.by_length, orders.by_arrival)
 MOST = 300
 """Jobs that are planned, the first by weighted area; what else fits beside these is started too."""
 MARGIN = 0.02
@@ -66,28 +64,20 @@ class Present(Counted):
         """Return how long a job runs on some nodes of a kind, of its work what is still to be done."""
         if job not in self._todo or not self.by_level:
             return super().run(job, kind, nodes)
-        return self._rest(job, self.clock.run(job, [(0, 0, (node, (0,))) for node, _ in nodes]))
+        return self._rest(job, self.full(job, nodes))
 
 
 def base(present: Present, desk: Desk) -> Profile:
     """Return what is free as jobs that run end as expected and windows pass; nodes that are shut stay so."""
     shut = set(desk.filling.closed())
-    held = []
-    for live in desk.live.values():
-        of_node: Counter[int] = Counter()
-        for _, _, (node, cards) in live.tasks:
-            if node not in shut:
-                of_node[node] += len(cards)
-        held.append((NEVER if live.expected >= NEVER else max(1, live.expected - desk.now), tuple(of_node.items())))
-    profile = Profile.as_ends(present, held)
-    for window in desk.work.windows:
-        if window.end > desk.now:
-            for node in window.nodes.tolist():
-                # nobody can use what is not free then anyway
-                profile.take(
-                    ((node, int(present.free[node])),), 1, max(0, window.start - desk.now), window.end - desk.now
-                )
-    return profile
+    running = [
+        (
+            NEVER if live.expected >= NEVER else max(1, live.expected - desk.now),
+            [one for one in live.tasks if one[2][0] not in shut],
+        )
+        for live in desk.live.values()
+    ]
+    return free_from(present, running, desk.now)
 
 
 @dataclass(slots=True)
@@ -123,8 +113,11 @@ class Replanner:
         jobs = _possible(present, profile, line)[:MOST]
         if not jobs:
             return []
-        first, *others = self._passes(present, profile, desk, jobs)
-        rank = _rank(present)
+        first, *others = (parallel(present, ordered(jobs, key, desk), profile) for key in FIRST)
+
+        def rank(found: Pass) -> tuple[int, int]:
+            return found.rank(present)
+
         found = min([first, *others], key=rank)
         improver = None
         if len(found.starts) > 1 and not found.late:
@@ -143,19 +136,6 @@ class Replanner:
     def _counted(desk: Desk) -> Counted | None:
         plain = desk.work.max_wait is None and desk.admission is None
         return counted(desk.work) if plain else None
-
-    @staticmethod
-    def _passes(present: Present, profile: Profile, desk: Desk, jobs: Sequence[int]) -> list[Pass]:
-        passes = []
-        for key in KEYS:
-            order = sorted(jobs, key=lambda job, key=key: (key(desk, job), job))  # type: ignore[misc]
-            passes.append(parallel(present, order, profile))
-        return passes
-
-
-def _rank(present: Present) -> Callable[[Pass], tuple[int, int]]:
-    """Return what says how bad a pass is: the weight of what it leaves out, then its value."""
-    return lambda found: (sum(present.weight[job] for job in found.late), found.value)
 
 
 def _possible(present: Present, profile: Profile, jobs: Sequence[int]) -> list[int]:

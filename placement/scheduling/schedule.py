@@ -17,14 +17,14 @@ from placement.scheduling.baselines import BASELINES, baseline
 from placement.scheduling.compile import compile_work
 from placement.scheduling.progress import Report, silent
 from placement.scheduling.search import search
-from placement.snapshot import Snapshot
+from placement.snapshot import Policy, Snapshot
 from placement.snapshot.read import digest, verified
 from placement.solver import Limits
 from placement.timetable import Schedule
 from placement.version import VERSION
 
-METHODS = ("auto", *BASELINES)
-"""Every way to schedule by name."""
+OBJECTIVES = ("completion_time",)
+OTHER_AIM = "policy.objectives is for solve; a schedule is for the least weighted completion time, whatever it says"
 
 
 def schedule(
@@ -88,13 +88,14 @@ def schedule(
         solver=found.method,
         solver_version=version("highspy"),
         method=solver,
-        objectives=("completion_time",),
+        objectives=OBJECTIVES,
         seed=int(seed),
         gap=float(gap),
         time_limit=None if time_limit is None else float(time_limit),
         without=tuple(without),
     )
-    made = schedule_of(work, found.table, found.bound, found.stop, provenance, digest(snapshot), found.notes, snapshot)
+    notes = [OTHER_AIM] if snapshot.policy.objectives not in (Policy().objectives, OBJECTIVES) else []
+    made = schedule_of(work, found.table, found.bound, found.stop, provenance, digest(snapshot), notes, snapshot)
     violations = check_schedule(snapshot, made)
     if violations:
         raise SolverError(f"the schedule was refused by the check ({violations[0]})")

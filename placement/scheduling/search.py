@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -19,15 +19,13 @@ from placement.scheduling.devices import stretches_of
 from placement.scheduling.found import Found
 from placement.scheduling.grid import GridBound, best_bound
 from placement.scheduling.improve import Improver
-from placement.scheduling.left_out import perhaps_left_out
-from placement.scheduling.passes import Pass, parallel, present, serial
+from placement.scheduling.left_out import perhaps_left_out, with_all_after
+from placement.scheduling.passes import FIRST, Pass, ordered, parallel, present, serial
 from placement.scheduling.progress import Report, silent
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
 from placement.solver import Limits, Stop
 
-KEYS = (orders.by_weighted_area, orders.by_weighted_length, orders.by_length, orders.by_arrival)
-"""Of the first passes; where there is time for one alone, the first is good."""
 ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Parts of a job in the linear program, by when so much has started jobs are ordered."""
 BOUND_SHARE = 0.3
@@ -122,9 +120,8 @@ class _Search:
     def run(self) -> Found:
         """Search."""
         desk = Desk(self._work)
-        for key in KEYS:
-            order = sorted(self._jobs, key=lambda job, key=key: (key(desk, job), job))  # type: ignore[misc]
-            self._try(key.__name__.replace("_", "-"), self._ordered(order), (parallel,))
+        for key in FIRST:
+            self._try(key.__name__.replace("_", "-"), self._ordered(ordered(self._jobs, key, desk)), (parallel,))
         if self._best is not None and any(end >= 0 for end in self._counted.deadline):
             self._by_deadline(desk)
         assert self._best is not None
@@ -132,15 +129,17 @@ class _Search:
         by_runs = partial(serial, runs=bounded.runs)
         for alpha in ALPHAS:
             if not self._over():
-                at = bounded.at(alpha)
-                order = sorted(self._jobs, key=lambda job, at=at: (at.get(job, 0.0), job))  # type: ignore[misc]
-                self._try("grid", self._ordered(order), (parallel, serial, by_runs))
+                self._try("grid", self._ordered(self._started(bounded.at(alpha))), (parallel, serial, by_runs))
         stop = self._improve()
         found = self._best.found
         # what comes after jobs that are left out never starts
         without = set(self._jobs) - {job for job, *_ in found.starts} - set(found.late)
         table = Timetable(stretches_of(self._counted, found.starts), self._never | without, set(found.late))
         return Found(self._best.name, table, self._bound, stop)
+
+    def _started(self, at: Mapping[int, float]) -> list[int]:
+        """Return the jobs by when each has started so far, given that."""
+        return sorted(self._jobs, key=lambda job: (at.get(job, 0.0), job))
 
     def _by_deadline(self, desk: Desk) -> None:
         """Try jobs with hard deadlines first, the earliest due first, by when they must have started too."""
@@ -161,17 +160,10 @@ class _Search:
             self._offer(name, make(self._counted, order, self._base))
             self._longest = max(self._longest, time.monotonic() - began)
 
-    def _moved(self, improver: Improver, late: list[int]) -> None:
-        """Take what came of moves, which leave out what was left out."""
-        self._offer("moves", Pass(improver.best.starts, improver.best.value, late))
-
     def _offer(self, name: str, found: Pass) -> None:
-        if self._best is None or self._rank(found) < self._rank(self._best.found):
+        if self._best is None or found.rank(self._counted) < self._best.found.rank(self._counted):
             self._best = _Best(name, found)
             self._tell(name)
-
-    def _rank(self, found: Pass) -> tuple[int, int]:
-        return sum(self._counted.weight[job] for job in found.late), found.value
 
     def _tell(self, phase: str) -> None:
         assert self._best is not None
@@ -184,7 +176,7 @@ class _Search:
         return not self._limits.left or (not late and value - self._bound <= self._limits.gap * value)
 
     def _prove(self, found: Pass) -> GridBound:
-        out = perhaps_left_out(self._work, self._never, self._rank(found)[0])
+        out = perhaps_left_out(self._work, self._never, found.rank(self._counted)[0])
         bounded = best_bound(self._work, time.monotonic() + BOUND_SHARE * self._limits.left, out)
         self._bound = max(0, bounded.bound)
         self._tell("bound")
@@ -203,10 +195,13 @@ class _Search:
             return self._stop()
         most = max(FIRST_MOVES, MOVES // len(started.starts)) if self._limits.deadline == math.inf else math.inf
         while not self._over() and improver.moves < most:
-            until = improver.moves + ROUND
-            improver.run(lambda moves, until=until: moves >= until or not self._limits.left)  # type: ignore[misc]
-            self._moved(improver, late)
+            self._move(improver, improver.moves + ROUND, late)
         return self._stop()
+
+    def _move(self, improver: Improver, until: int, late: list[int]) -> None:
+        """Make moves until there are so many, or the time is up; they leave out what was left out."""
+        improver.run(lambda moves: moves >= until or not self._limits.left)
+        self._offer("moves", Pass(improver.best.starts, improver.best.value, late))
 
     def _few(self, started: Pass) -> None:
         """Settle few jobs for good: with nodes taken together, and told apart where that is not all."""
@@ -232,8 +227,7 @@ class _Search:
                 improver = Improver.of(self._counted, self._base, started.starts, self._seed + seed)
                 if improver is None:
                     return
-                improver.run(lambda moves: moves >= FIRST_MOVES or (not moves % 16 and not self._limits.left))
-                self._moved(improver, started.late)
+                self._move(improver, FIRST_MOVES, started.late)
 
     def _stop(self) -> Stop:
         assert self._best is not None
@@ -279,16 +273,7 @@ def _never(work: Counted, base: Profile) -> set[int]:
         for number, one in enumerate(instance.job_classes)
         if not work.gangs[number].kinds or base.earliest(int(one.jobs[0]), 0) is None
     }
-    found = {job for job in range(work.work.jobs) if job not in work.work.ongoing and work.job_class[job] in hopeless}
-    endless = {job for job, ongoing in work.work.ongoing.items() if ongoing.left is None}
-    while True:
-        more = {
-            job
-            for job, after in enumerate(work.work.after)
-            if job not in found
-            and job not in work.work.ongoing
-            and any(one in found or one in endless for one in after)
-        }
-        if not more:
-            return found
-        found |= more
+    ongoing = work.work.ongoing
+    never = [job for job, number in enumerate(work.job_class) if number in hopeless and job not in ongoing]
+    endless = [job for job, one in ongoing.items() if one.left is None]
+    return with_all_after(work.work, [*never, *endless]) - ongoing.keys()

@@ -65,7 +65,8 @@ def fits(desk: Desk, job: int, within: Ints | None = None) -> bool:
 def fewest(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None = None) -> list[int] | None:
     """Return jobs without which another fits: taken away in turn until it does, then put back where it still does.
 
-    They are put back from the last but one to the first. None where it does not fit without all of them.
+    They are put back from the last but one to the first. None where it does not fit without all of them, or where more
+    would be stopped than may be.
     """
     if not desk.may_fit(job, sum(desk.live[one].units for one in candidates)):
         return None
@@ -79,7 +80,7 @@ def fewest(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
             if fits(desk, job, within):
                 break
         _put_back(desk, job, gone, gone[-2::-1], within)
-        return list(gone)
+        return _allowed(desk, gone)
     finally:
         for candidate in gone:
             desk.put_back(candidate)
@@ -88,7 +89,7 @@ def fewest(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
 def spared(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None = None) -> list[int] | None:
     """Return jobs without which another fits: all are taken away, and then put back in turn where it still fits.
 
-    None where it does not fit without all of them.
+    None where it does not fit without all of them, or where more would be stopped than may be.
     """
     gone: list[int] = []
     if not desk.may_fit(job, sum(desk.live[one].units for one in candidates)):
@@ -100,10 +101,14 @@ def spared(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
         if not fits(desk, job, within):
             return None
         _put_back(desk, job, gone, candidates, within)
-        return list(gone)
+        return _allowed(desk, gone)
     finally:
         for candidate in gone:
             desk.put_back(candidate)
+
+
+def _allowed(desk: Desk, gone: Sequence[int]) -> list[int] | None:
+    return list(gone) if desk.may_stop_together(gone) else None
 
 
 def _fits_without(desk: Desk, job: int, others: Sequence[int], within: Ints | None) -> bool:

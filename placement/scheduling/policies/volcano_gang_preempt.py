@@ -54,6 +54,8 @@ def _cleared(desk: Desk, job: int, lower: Sequence[int]) -> list[int] | None:
             for other in left if useful else ():
                 desk.lift(other)
                 gone.append(other)
+                if not desk.may_stop_together(gone):
+                    return None
                 if evicting.fits(desk, job):
                     return list(gone)
         return None
