@@ -205,6 +205,21 @@ IN_TIME: Mapping[str, str] = MappingProxyType(
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
+def unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the fields that a snapshot uses and plans do not honour, beside those left out anyway."""
+    return tuple(_uses(snapshot, frozenset(without)))
+
+
+def _uses(snapshot: Snapshot, without: frozenset[str]) -> dict[str, _Use]:
+    """Return the uses of fields that no rule honours, in the order of the table."""
+    spec = _spec(Snapshot)
+    uses: dict[str, _Use] = {}
+    if not _nothing_refused([snapshot], spec):
+        _look(snapshot, spec, (), without, uses)
+    order = list(RULES)
+    return {path: uses[path] for path in sorted(uses, key=order.index)}
+
+
 def timeless(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot without what counts in a schedule alone."""
     reduced = _reset(snapshot, _spec(Snapshot), frozenset(IN_TIME), {})
@@ -259,16 +274,12 @@ def refuse_unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapsh
         If `without` names a field that is honoured or does not exist.
     """
     _refuse_names(without)
-    spec = _spec(Snapshot)
-    uses: dict[str, _Use] = {}
-    if not _nothing_refused([snapshot], spec):
-        _look(snapshot, spec, (), frozenset(without), uses)
+    uses = _uses(snapshot, frozenset(without))
     if uses:
-        order = list(RULES)
-        raise UnhonouredError([_problem(path, uses[path]) for path in sorted(uses, key=order.index)])
+        raise UnhonouredError([_problem(path, use) for path, use in uses.items()])
     if not without:
         return snapshot
-    reduced = _reset(snapshot, spec, frozenset(without), {})
+    reduced = _reset(snapshot, _spec(Snapshot), frozenset(without), {})
     if reduced is not snapshot:
         remember(reduced)
     return reduced

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from placement import portfolio
-from placement.check import check
 from placement.compile import compile as compile_snapshot
+from placement.decisions.answered import answered
 from placement.decisions.entries import Spot, changed
 from placement.engine import COLD
 from placement.errors import SolverError
@@ -22,13 +21,11 @@ from placement.heuristics import PORTFOLIO
 from placement.honoured import refuse_unhonoured
 from placement.instance import Assignment, Instance
 from placement.naming import job_names
-from placement.plan import Plan, Provenance
-from placement.planning import plan_of
+from placement.plan import Plan
 from placement.run import Run
 from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot
-from placement.snapshot.read import digest, verified
+from placement.snapshot.read import verified
 from placement.solver import Limits, Result, Stop
-from placement.version import VERSION
 
 if TYPE_CHECKING:
     from placement.exact.mig_moves import Moved
@@ -266,23 +263,10 @@ def _moved(task: RunningTask, target: tuple[str, int, int] | None) -> RunningTas
 
 def plan_for(case: Case, after: Snapshot, then: Instance, result: Result) -> Plan:
     """Return the checked plan of what starts."""
-    provenance = Provenance(
-        version=VERSION,
-        solver="consolidate",
-        solver_version=version("highspy"),
-        method="consolidate",
-        objectives=OBJECTIVES,
-        seed=case.seed,
-        gap=case.limits.gap,
-        time_limit=case.time_limit,
-        without=case.without,
+    limits = case.limits
+    return answered(
+        after, then, result, "consolidate", OBJECTIVES, case.seed, case.time_limit, case.without, limits.gap
     )
-    plan = plan_of(then, result, {}, OBJECTIVES, provenance, digest(after))
-    violations = check(after, plan)
-    if violations:
-        raise SolverError(f"the answer was refused by the check ({violations[0]})")
-    plan.checked = True
-    return plan
 
 
 def _filled(instance: Instance, starts: Assignment, limits: Limits) -> Assignment:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from math import inf
 
 import msgspec
@@ -13,16 +10,17 @@ import numpy as np
 
 from placement.check import check
 from placement.compile import compile as compile_snapshot
+from placement.decisions.answered import answered
 from placement.decisions.preempted import Preemption, Waiting, after, evictions, names
 from placement.decisions.victims import Preemptable, cost_of, lost, preemptable, quota_refusal
 from placement.empty import EmptyCluster
-from placement.errors import SolverError, UnhonouredError
+from placement.errors import SolverError
 from placement.exact.landing import Ground, Landing
 from placement.exact.preemption import Choice, Found, Search
 from placement.exact.victim_counts import goes_as_one, question
 from placement.heuristics.filling import Filling
 from placement.heuristics.first_fit import FirstFit
-from placement.honoured import refuse_unhonoured, timeless
+from placement.honoured import refuse_unhonoured, timeless, unhonoured
 from placement.instance import Assignment, Instance
 from placement.naming import job_names, node_names
 from placement.plan import Plan, Provenance
@@ -192,26 +190,11 @@ class Serving:
 
     def _plan(self, there: Snapshot, time_limit: float | None) -> Plan:
         """Return the checked plan of what starts."""
-        without = _left_out(there, self.without)
+        without = (*self.without, *unhonoured(there, self.without))
         then = compile_snapshot(refuse_unhonoured(there, without))
         starts = self._grown(then, _assignment(then, self.started))
-        provenance = Provenance(
-            version=VERSION,
-            solver="preempt",
-            solver_version=version("highspy"),
-            method="preempt",
-            objectives=OBJECTIVES,
-            seed=self.seed,
-            time_limit=time_limit,
-            without=without,
-        )
-        stop = Stop.COMPLETE if self._in_time else Stop.TIME
-        plan = plan_of(then, Result(starts, stop), {}, OBJECTIVES, provenance, digest(there))
-        violations = check(there, plan)
-        if violations:
-            raise SolverError(f"the answer was refused by the check ({violations[0]})")
-        plan.checked = True
-        return plan
+        result = Result(starts, Stop.COMPLETE if self._in_time else Stop.TIME)
+        return answered(there, then, result, "preempt", OBJECTIVES, self.seed, time_limit, without)
 
     def _grown(self, then: Instance, starts: Assignment) -> Assignment:
         """Return the same with more tasks of what starts, where there is room left and no quota counts them."""
@@ -232,7 +215,7 @@ class Serving:
 def _refuse_wrong(landing: Landing) -> None:
     """Refuse a landing that the check does not accept, those that move in it included."""
     snapshot = timeless(verified(landing.snapshot))
-    without = _left_out(snapshot, ())
+    without = unhonoured(snapshot)
     provenance = Provenance(version=VERSION, solver="preempt", objectives=("value",), without=without)
     result = Result(landing.assignment, Stop.COMPLETE)
     # the landing may state scaling, which a plan leaves out of account
@@ -241,16 +224,6 @@ def _refuse_wrong(landing: Landing) -> None:
     violations = check(snapshot, plan)
     if violations:
         raise SolverError(f"the landing was refused by the check ({violations[0]})")
-
-
-def _left_out(snapshot: Snapshot, without: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields that a plan leaves out of account: those asked for, and those that count in time alone."""
-    try:
-        refuse_unhonoured(snapshot)
-    except UnhonouredError as error:
-        fields = (re.sub(r"\[\d+\]", "", problem.path) for problem in error.problems)
-        return tuple(dict.fromkeys([*without, *fields]))
-    return tuple(without)
 
 
 def _restarted(snapshot: Snapshot, job: Job, running: Running) -> Running:
