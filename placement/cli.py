@@ -23,6 +23,7 @@ from placement.commands import (
     check,
     compare,
     consolidate,
+    exports,
     generate,
     imports,
     instances,
@@ -195,7 +196,8 @@ app.command()(simulate.simulate)
 app.command()(instances.instances)
 app.command()(schema.schema)
 app.command()(generate.generate)
-app.add_typer(imports.app, name="import")
+app.command("import")(imports.imports)
+app.command()(exports.export)
 
 
 def _open_closed_streams() -> None:

@@ -76,6 +76,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "nodes.links.kind": "links",
         "nodes.links.width": "links",
         "nodes.nvlink_domain": "limits, topology, affinity, tenants",
+        "nodes.devices": "text",
         "limits.level": "limits",
         "limits.domain": "limits",
         "limits.gpus": "limits",
@@ -147,6 +148,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "jobs.data.level": "run_time",
         "jobs.data.domain": "run_time",
         "jobs.data.fetch_seconds": "run_time",
+        "jobs.task_names": "text",
         "jobs.running.tasks.group": "running",
         "jobs.running.tasks.index": "running",
         "jobs.running.tasks.node": "running",
@@ -165,6 +167,12 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "policy.max_preemptions": None,
         "policy.max_wait_seconds": None,
         "policy.tenants_apart": "tenants",
+        # where it comes from
+        "ledger.kind": "text",
+        "ledger.what": "text",
+        "ledger.why": "text",
+        "ledger.where": "text",
+        "ledger.count": "text",
     }
 )
 """Rules that honour a field, or None; ``"identity"`` for names and counts, ``"text"`` for what people read."""
@@ -451,8 +459,12 @@ def _problem(path: str, use: _Use) -> Problem:
     if path in ONLY:
         what = f"no rule honours {path} {names(use.values)} yet (it does {names(sorted(ONLY[path]))})"
     more = f", which is used {use.count} times" if use.count > 1 else ""
-    first = "plan over time with placement schedule, remove it" if path in IN_TIME else "remove it"
-    return Problem(use.first, what + more, f"{first}, or solve as if it were absent with --without {path}")
+    if path in IN_TIME:
+        remedy = (
+            f"plan over time with placement schedule, or solve without it (--without {path}, or --without schedule)"
+        )
+        return Problem(use.first, what + more, remedy)
+    return Problem(use.first, what + more, f"remove it, or solve as if it were absent with --without {path}")
 
 
 # --- leaving out ---------------------------------------------------------------------------------------------

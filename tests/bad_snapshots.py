@@ -173,6 +173,18 @@ CLUSTER = [
     Bad("driver is no version", {"nodes[0].driver": "550.x"}, "nodes[0].driver", "digits and dots"),
     Bad("CUDA is no version", {"nodes[0].cuda": "v12"}, "nodes[0].cuda", "digits and dots"),
     Bad("negative failure rate", {"nodes[0].failure_rate": -1}, "nodes[0].failure_rate", "at least 0"),
+    Bad("names of too few cards", {"nodes[1].devices": ["a"]}, "nodes[1].devices", "1 name for 4 cards"),
+    Bad("a card named twice", {"nodes[1].devices": ["a", "b", "c", "a"]}, "nodes[1].devices[3]", "listed twice"),
+    Bad("names of counted cards", {"nodes[0].devices": ["a", "b", "c", "d"]}, "nodes[0].devices", "stands for 3 nodes"),
+    Bad(
+        "names of a group's tasks", {"jobs[0].task_names": {"x": ["a"]}}, "jobs[0].task_names.x", "no group with tasks"
+    ),
+    Bad(
+        "names of two tasks", {"jobs[0].task_names.monitor": ["a", "b"]}, "jobs[0].task_names.monitor", "2 names for 1"
+    ),
+    Bad("a task without a name", {"jobs[0].task_names.monitor": [""]}, "jobs[0].task_names.monitor[0]", "is empty"),
+    Bad("names of counted jobs", {"jobs[1].task_names": {"main": ["a"]}}, "jobs[1].task_names", "stands for 2 jobs"),
+    Bad("nothing in the ledger", {"ledger[0].count": 0}, "ledger[0].count", "1 or more"),
     Bad("card without a model", {"nodes[1].gpus[2].model": ""}, "nodes[1].gpus[2].model", "empty"),
     Bad("no cards of a kind", {"nodes[1].gpus[2].count": 0}, "nodes[1].gpus[2].count", "1 or more"),
     Bad("too many cards", {"nodes[1].gpus[2].count": 254}, "nodes[1].gpus", "257 cards in one node"),

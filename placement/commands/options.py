@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from placement.errors import UsageError
+from placement.honoured import IN_TIME
 
 SnapshotArgument = Annotated[
     str,
@@ -28,9 +29,26 @@ TimeLimitOption = Annotated[
 ]
 GapOption = Annotated[float, typer.Option(metavar="G", help="Relative gap that is good enough, from 0 to 1.")]
 SeedOption = Annotated[int, typer.Option(metavar="N", help="Feeds whatever is random.")]
+
+
+def _without(fields: list[str] | None) -> list[str] | None:
+    """Return the fields, with `TIMED` as all those that count in a schedule alone."""
+    if not fields or TIMED not in fields:
+        return fields
+    return list(dict.fromkeys(part for field in fields for part in (IN_TIME if field == TIMED else (field,))))
+
+
+TIMED = "schedule"
+"""Stands for all fields that count in a schedule alone."""
+
 WithoutOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="FIELD", help="Leave a field that no rule honours yet out of account; may be repeated."),
+    typer.Option(
+        metavar="FIELD",
+        callback=_without,
+        help="Leave a field that no rule honours yet out of account; may be repeated. "
+        f"{TIMED} stands for all that count in a schedule alone.",
+    ),
 ]
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result here, whole or not at all.")

@@ -10,15 +10,19 @@ Not read, because a snapshot has no place for it: ``qos``, ``pod_phase``, ``dele
 from __future__ import annotations
 
 import csv
-import gzip
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from placement.arrivals import draw
 from placement.errors import InputError
+from placement.formats.ledger import Ledger
+from placement.formats.options import Options
+from placement.formats.source import File, files
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 
 T = TypeVar("T", Node, Job)
@@ -40,8 +44,27 @@ def read(nodes: str | Path, pods: str | Path) -> Snapshot:
     InputError
         If a file cannot be read, lacks a column, or has a field that is no whole number of 0 or more.
     """
+    return _snapshot(*files(str(nodes)), *files(str(pods)))
+
+
+def of(found: Sequence[File], options: Options, ledger: Ledger) -> Snapshot:
+    """Return the snapshot of a trace's two files, in either order; they are told apart by their columns."""
+    kinds = {file.data[:2] == b"sn": file for file in found}
+    if len(found) != 2 or len(kinds) != 2:
+        names = ", ".join(file.name for file in found)
+        raise InputError.one(f"found {names}", "give one node list and one pod list of the trace")
+    snapshot = _snapshot(kinds[True], kinds[False])
+    ledger.read("nodes", count=len(snapshot.nodes))
+    ledger.read("pods, each a pending job of one task", count=len(snapshot.jobs))
+    for column in ("qos", "pod_phase", "deletion_time", "scheduled_time"):
+        if column.encode() in kinds[False].data.partition(b"\n")[0]:
+            ledger.ignored(f"column {column}", "a snapshot has no place for it", kinds[False].name)
+    return snapshot if options.arrivals is None else draw(snapshot, options.arrivals, options.load or 1.0)
+
+
+def _snapshot(nodes: File, pods: File) -> Snapshot:
     return Snapshot(
-        description=f"openb trace: {Path(nodes).name}, {Path(pods).name}",
+        description=f"openb trace: {Path(nodes.name).name}, {Path(pods.name).name}",
         source="https://github.com/hkust-adsl/kubernetes-scheduler-simulator",
         licence="Apache-2.0",
         nodes=tuple(_node(row) for row in _rows(nodes, _NODE_COLUMNS)),
@@ -89,31 +112,19 @@ class _Row:
         return int(text)
 
 
-def _rows(path: str | Path, columns: Iterable[str]) -> Iterator[_Row]:
-    source = str(path)
-    opened = gzip.open if source.endswith(".gz") else open
+def _rows(file: File, columns: Iterable[str]) -> Iterator[_Row]:
     try:
-        with opened(path, "rt", encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            missing = [column for column in columns if column not in (reader.fieldnames or ())]
-            if missing:
-                raise InputError.one(
-                    f"column {missing[0]} is missing",
-                    f"the columns are {', '.join(columns)}",
-                    path="line 1",
-                    source=source,
-                )
-            for fields in reader:
-                if None in fields or None in fields.values():
-                    raise InputError.one(
-                        "the row is longer or shorter than the header",
-                        "correct the row",
-                        path=f"line {reader.line_num}",
-                        source=source,
-                    )
-                yield _Row(source, reader.line_num, fields)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError.one(f"cannot be read: {error}", "give a CSV file of the trace", source=source) from error
+        reader = csv.DictReader(io.StringIO(file.text(), newline=""), strict=True)
+        missing = [column for column in columns if column not in (reader.fieldnames or ())]
+        if missing:
+            raise file.error(f"column {missing[0]} is missing", f"the columns are {', '.join(columns)}", "line 1")
+        for fields in reader:
+            if None in fields or None in fields.values():
+                line = f"line {reader.line_num}"
+                raise file.error("the row is longer or shorter than the header", "correct the row", line)
+            yield _Row(file.name, reader.line_num, fields)
+    except csv.Error as error:
+        raise file.error(f"cannot be read: {error}", "give a CSV file of the trace") from error
 
 
 def _node(row: _Row) -> Node:

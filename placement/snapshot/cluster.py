@@ -210,6 +210,9 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     nvlink_domain : str
         Name of the NVLink domain (rack-scale) that the node is in: the same as a `position` at the topology level
         ``"nvlink_domain"``, which the snapshot has to list. Empty means that `position` says it, or nothing does.
+    devices : tuple of str
+        Name of each card by index in the system that the node is from, such as a UUID or the name in a ResourceSlice.
+        Not for counted nodes. Empty means that the index says all.
     """
 
     name: str
@@ -230,6 +233,7 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     zones: tuple[NumaZone, ...] = ()
     links: tuple[Link, ...] = ()
     nvlink_domain: str = ""
+    devices: tuple[str, ...] = ()
 
     @property
     def domains(self) -> dict[str, str]:

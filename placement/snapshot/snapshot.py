@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from placement.snapshot.cluster import DomainLimit, Node, Reservation
+from placement.snapshot.ledger import LedgerEntry
 from placement.snapshot.policy import Policy
 from placement.snapshot.queues import Queue
 from placement.snapshot.workload import Job
@@ -41,6 +42,8 @@ class Snapshot(
         Pending and running ones.
     queues : tuple of Queue
     policy : Policy
+    ledger : tuple of LedgerEntry
+        What the reader of an outside format made of its files; empty where a snapshot was written as one.
     """
 
     description: str = ""
@@ -54,3 +57,4 @@ class Snapshot(
     jobs: tuple[Job, ...] = ()
     queues: tuple[Queue, ...] = ()
     policy: Policy = Policy()
+    ledger: tuple[LedgerEntry, ...] = ()

@@ -59,6 +59,8 @@ def _judge(snapshot: Snapshot, report: Report) -> None:
     _judge_jobs(snapshot, nodes, jobs, queues, stated, report)
     judge_queues(snapshot.queues, snapshot.jobs, report)
     _judge_policy(snapshot.policy, snapshot.topology, report)
+    for index, entry in enumerate(snapshot.ledger):
+        report.extend(f"ledger[{index}]", whole(".count", entry.count, 1))
 
 
 def _names(kind: str, entries: tuple[Job, ...] | tuple[object, ...]) -> Names:

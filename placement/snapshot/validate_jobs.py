@@ -30,6 +30,7 @@ from placement.snapshot.report import Found, Memo, Report, names, show, step
 from placement.snapshot.validate_mig import judge_task
 from placement.snapshot.validate_nodes import RESERVED_LEVELS
 from placement.snapshot.validate_sharing import measured
+from placement.snapshot.validate_task_names import judge_task_names
 from placement.snapshot.validate_topology import TiedLevels
 from placement.snapshot.workload import Duration, Job, Task, TaskGroup, Toleration, Topology
 
@@ -61,6 +62,7 @@ _RARE = attrgetter(
     "checkpoint_interval",
     "restart_seconds",
     "minimum_run_seconds",
+    "task_names",
 )
 _NOT_RARE = _RARE(Job(name="", groups=()))
 
@@ -205,6 +207,8 @@ class JobRules:
         self.report.extend(path, _moments(job))
         if job.duration is not None:
             self.report.extend(f"{path}.duration", self._duration(job.duration))
+        if job.task_names:
+            self.report.extend(path, judge_task_names(job))
         known = set(group_paths(job.groups)) if job.affinity else set()
         for number_, affinity in enumerate(job.affinity):
             where = f"{path}.affinity[{number_}]"

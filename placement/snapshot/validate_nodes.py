@@ -24,7 +24,7 @@ from placement.snapshot.fields import (
     whole,
     wrong_name,
 )
-from placement.snapshot.report import Found, Memo, Report, show, step
+from placement.snapshot.report import Found, Memo, Report, many, show, step
 from placement.snapshot.validate_mig import judge_card
 from placement.snapshot.validate_sharing import judge_sharing
 from placement.snapshot.validate_zones import cards_of, judge_zones, no_card, outside
@@ -52,11 +52,28 @@ def judge_nodes(nodes: Iterable[Node], levels: tuple[str, ...], names: Names, re
             _judge_position(f"nodes[{index}].position", position, known, report)
         if node.extended:
             report.extend(f"nodes[{index}]", quantities(".extended", node.extended, "resource"))
+        if node.devices:
+            report.extend(f"nodes[{index}]", _devices(node))
         if "" in node.labels:
             report.add(f"nodes[{index}].labels", "a label has an empty key", "name the label")
     total = sum(max(0, count) for count in names.counts)
     if total > MOST_NODES and all(count <= MOST_NODES for count in names.counts):
         report.add("nodes", f"{show(total)} nodes in all, expected at most {MOST_NODES:,}", "split the cluster")
+
+
+def _devices(node: Node) -> Iterator[Found]:
+    cards = cards_of(node.gpus)
+    if node.count > 1:
+        yield ".devices", f"the entry stands for {show(node.count)} nodes", "give each its own entry, or leave it out"
+    elif cards is not None and len(node.devices) != cards:
+        yield (
+            ".devices",
+            f"{many(len(node.devices), 'name')} for {many(cards, 'card')}",
+            "name each card, or leave it out",
+        )
+    for place, device in enumerate(node.devices):
+        yield from name(f".devices[{place}]", device)
+    yield from distinct(".devices", node.devices, "device")
 
 
 def _judge_position(path: str, position: dict[str, str], levels: frozenset[str], report: Report) -> None:

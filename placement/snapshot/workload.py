@@ -373,6 +373,9 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     data : tuple of DataLocality
     running : Running, optional
         Absent for a pending job.
+    task_names : dict of str to tuple of str
+        Name of each task by index in the system that the job is from, such as a pod's ``namespace/name``, by path of
+        the group. Not for counted jobs. A group that is not listed has no names but these.
     """
 
     name: str
@@ -396,3 +399,4 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     affinity: tuple[Affinity, ...] = ()
     data: tuple[DataLocality, ...] = ()
     running: Running | None = None
+    task_names: dict[str, tuple[str, ...]] = NOTHING

@@ -1,0 +1,53 @@
+"""``placement export``: a plan to what the scheduler of the cluster applies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from placement.check import check as judge
+from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
+from placement.commands.options import OutputOption, SnapshotArgument
+from placement.errors import PlanError, Problem, UsageError
+from placement.formats.write import WRITERS, PlanWriter
+from placement.planning import load_plan
+from placement.snapshot.read import verified
+from placement.snapshot.report import suggestion
+
+
+def export(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help="; ".join(f"{name}: {writer.help}" for name, writer in WRITERS.items()) or "None yet.",
+        ),
+    ],
+    snapshot: SnapshotArgument,
+    plan: Annotated[str | None, typer.Argument(help="A plan of it; - for standard input.")] = None,
+    output: OutputOption = None,
+) -> None:
+    """Write PLAN, or SNAPSHOT itself, in an outside format.
+
+    The plan is checked first, and one that breaks a rule is not written.
+    """
+    writer = WRITERS.get(name)
+    if writer is None:
+        raise UsageError.one(f"there is no format {name}", suggestion(name, list(WRITERS)), path="FORMAT")
+    inputs = [snapshot] if plan is None else [snapshot, plan]
+    refuse_two_standard_inputs(*inputs)
+    target = Output.to(STANDARD if output is None else output, inputs)
+    cluster = verified(read_snapshot(snapshot))
+    if isinstance(writer, PlanWriter):
+        if plan is None:
+            raise UsageError.one(f"{name} writes what a plan starts", "name a plan behind the snapshot", path="PLAN")
+        found = load_plan(plan)
+        violations = judge(cluster, found)
+        if violations:
+            raise PlanError([Problem("", f"the plan breaks a rule: {violations[0]}", "see placement check")], plan)
+        target.write(writer.write(cluster, found))
+    else:
+        if plan is not None:
+            raise UsageError.one(f"{name} writes the snapshot alone", "leave the plan out", path="PLAN")
+        target.write(writer.write(cluster))

@@ -1,0 +1,173 @@
+"""JSON and YAML: the documents of a file, with their places, and typed parts of them.
+
+JSON stays raw until it is known what it is, so that half a gigabyte of pods is decoded once and straight into records.
+YAML is read by the safe loader, made strict: a key given twice is an error, and aliases may not multiply what a file
+says beyond `MOST_YAML` values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from placement.errors import InputError
+from placement.formats.source import File
+from placement.snapshot.report import show
+
+LARGEST_YAML = 2**26
+"""Most bytes of YAML; more than that is dumped as JSON."""
+
+MOST_YAML = 2_000_000
+"""Most values of a YAML file, aliases written out."""
+
+MOST_DEPTH = 200
+"""Levels of nesting of a YAML document."""
+
+T = TypeVar("T")
+
+Value = Any
+"""A parsed document, or part of one: plain Python values, or `msgspec.Raw` JSON."""
+
+
+def documents(file: File) -> list[tuple[str, Value]]:
+    """Return the documents of a JSON or YAML file with the path of each.
+
+    A JSON file is one document, as `msgspec.Raw`, or has one a line. What does not begin like JSON is YAML.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or too large.
+    """
+    start = file.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if not start:
+        raise file.error("the file is empty", "dump it again")
+    return _json(file) if start in b"{[" else list(_yaml(file))
+
+
+def convert(value: Value, record: type[T], file: str, path: str) -> T:
+    """Return a value as a record; fields that the record does not have are left out.
+
+    Raises
+    ------
+    InputError
+        If a field is missing or has another type.
+    """
+    try:
+        if isinstance(value, msgspec.Raw):
+            return msgspec.json.decode(value, type=record)
+        return msgspec.convert(value, record)
+    except msgspec.ValidationError as why:
+        what, _, where = str(why).partition(" - at `$")
+        raise InputError.one(
+            what.replace("`", ""), "correct the field", path=f"{path}{where.rstrip('`')}", source=file
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
+        raise InputError.one(f"not JSON: {why}", "dump it again", path=path, source=file) from None
+
+
+# --- JSON ----------------------------------------------------------------------------------------------------
+
+
+def _json(file: File) -> list[tuple[str, Value]]:
+    data = file.data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return [("", msgspec.json.decode(data, type=msgspec.Raw))]
+    except (msgspec.DecodeError, RecursionError) as why:
+        found = _lines(data)
+        if found is not None:
+            return found
+        what = "nested too deeply" if isinstance(why, RecursionError) else str(why)
+        raise file.error(f"not JSON: {what}", "dump it again, whole", _line_of(data, str(why))) from None
+
+
+def _lines(data: bytes) -> list[tuple[str, Value]] | None:
+    """Return the documents of a file with one JSON value a line; None where it is none."""
+    try:
+        found = msgspec.json.Decoder(msgspec.Raw).decode_lines(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return [(f"line {index + 1}", value) for index, value in enumerate(found)]
+
+
+def _line_of(data: bytes, message: str) -> str:
+    digits = message.rpartition("(byte ")[2].rstrip(")")
+    return f"line {data.count(chr(10).encode(), 0, int(digits)) + 1}" if digits.isdigit() else ""
+
+
+# --- YAML ----------------------------------------------------------------------------------------------------
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The safe loader; a key that is given twice is an error, and dates stay text as in JSON."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {show(key.value)} is given twice", key.start_mark
+                    )
+                seen.add(key.value)
+        made: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return made
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _yaml(file: File) -> Iterator[tuple[str, Value]]:
+    if len(file.data) > LARGEST_YAML:
+        raise file.error(f"more than {LARGEST_YAML:,} bytes of YAML", "dump it as JSON (-o json)")
+    loader = _Loader(file.text())
+    index, left = 0, MOST_YAML
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            left -= _values(file, node, left)
+            value = loader.construct_document(node)
+            if value is not None:
+                yield f"document {index + 1}", value
+            index += 1
+    except yaml.MarkedYAMLError as why:
+        mark = why.problem_mark or why.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+        raise file.error(f"not YAML: {why.problem or why.context}", "correct the file", where) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as why:
+        raise file.error(f"not YAML: {why}", "correct the file") from None
+    finally:
+        loader.dispose()
+
+
+def _values(file: File, node: yaml.Node, most: int) -> int:
+    """Return how many values a document has with its aliases written out; an alias to what it is in has no end."""
+    sizes: dict[int, int] = {}
+    above: set[int] = set()
+
+    def size(node: yaml.Node, depth: int) -> int:
+        key = id(node)
+        if key in sizes:
+            return sizes[key]
+        where = f"line {node.start_mark.line + 1}"
+        if key in above or depth > MOST_DEPTH:
+            raise file.error("an alias to what it is in, or too many levels", "write the values out", where)
+        above.add(key)
+        total = 1
+        if isinstance(node, yaml.SequenceNode):
+            total += sum(size(item, depth + 1) for item in node.value)
+        elif isinstance(node, yaml.MappingNode):
+            total += sum(size(part, depth + 1) for pair in node.value for part in pair)
+        above.discard(key)
+        if total > most:
+            raise file.error(f"more than {MOST_YAML:,} values with its aliases", "give a smaller file", where)
+        sizes[key] = total
+        return total
+
+    return size(node, 0)

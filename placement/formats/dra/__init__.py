@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: slices and claims read, allocations written."""

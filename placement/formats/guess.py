@@ -1,0 +1,47 @@
+"""The format of a file, by what is in it."""
+
+from __future__ import annotations
+
+import re
+
+from placement.formats.source import File
+
+FORMATS = ("kubernetes", "kueue", "volcano", "kai", "slurm", "nvidia-smi", "openb", "philly")
+"""Formats that can be named."""
+
+OBJECTS = frozenset({"kubernetes", "kueue", "volcano", "kai"})
+"""Formats that are objects of a Kubernetes cluster, read all together."""
+
+_START = 65536
+
+_SIGNS: tuple[tuple[str, str], ...] = (
+    (r'\A\s*\{.*"(kind|rawObjects)"\s*:', "kubernetes"),
+    (r'\A\s*\{.*"(apiVersion)"\s*:', "kubernetes"),
+    (r'\A\s*\{.*"(nodes|jobs|sinfo|reservations|partitions|meta)"\s*:', "slurm"),
+    (r"(?m)^(- )?\s*(kind|apiVersion)\s*:", "kubernetes"),
+    (r"(?m)^\s*- topology\s*:", "slurm"),
+    (
+        r"(?im)^\s*(SwitchName|BlockName|BlockSizes|NodeName|Name|AutoDetect|PartitionName|JobId|ReservationName)\s*=",
+        "slurm",
+    ),
+    (r"<nvidia_smi_log|NVSMI LOG|NVIDIA-SMI|(?m:^GPU \d+: )|(?m:^\s*(\x1b\[4m)?\s*GPU0)|GPU instance", "nvidia-smi"),
+    (r"\Asn,|\Aname,cpu_milli", "openb"),
+)
+"""What only files of a format have; the first that is found decides."""
+
+
+def guessed(file: File) -> str:
+    """Return the format of a file.
+
+    Raises
+    ------
+    InputError
+        If it has no sign of any.
+    """
+    if file.format:
+        return file.format
+    text = file.data[:_START].decode("utf-8", "replace").removeprefix("\ufeff")
+    for pattern, name in _SIGNS:
+        if re.search(pattern, text, re.DOTALL):
+            return name
+    raise file.error("the format cannot be told from what is in it", f"name it: one of {', '.join(FORMATS)}")

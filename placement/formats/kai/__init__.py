@@ -1,0 +1,1 @@
+"""KAI Scheduler: its objects and snapshots read, its bind requests written."""

@@ -1,0 +1,1 @@
+"""Kueue: its objects read, its topology assignments written."""

@@ -1,0 +1,1 @@
+"""nvidia-smi: what it prints of the cards of a node."""

@@ -1,0 +1,1 @@
+"""Slurm: what its commands and configuration files say read, its commands written."""

@@ -1,0 +1,99 @@
+"""The tasks that a plan places, each with what other systems call it: what every writer goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from placement.errors import InputError
+from placement.plan import Place, Plan
+from placement.snapshot import Job, Node, Snapshot, Task
+from placement.snapshot.leaves import leaf_tasks
+from placement.snapshot.report import show
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedTask:
+    """A task that a plan starts.
+
+    Attributes
+    ----------
+    job : Job
+        Entry of the snapshot.
+    job_name : str
+        After expansion of ``count``.
+    group : str
+        Path of the group.
+    index : int
+    task : Task
+    node : Node
+        Entry of the snapshot; the name of the node itself is `place.node`.
+    place : Place
+    name : str
+        Name in the system that the job is from: what `Job.task_names` says; the job's name for a job of one task.
+        Empty where the snapshot does not say it.
+    """
+
+    job: Job
+    job_name: str
+    group: str
+    index: int
+    task: Task
+    node: Node
+    place: Place
+    name: str
+
+
+def placed(snapshot: Snapshot, plan: Plan) -> Iterator[PlacedTask]:
+    """Yield the tasks that a plan starts, in its order.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Verified, and the one that the plan is of.
+    plan : Plan
+        Checked.
+    """
+    nodes = {name: node for node in snapshot.nodes for name in _copies(node)}
+    jobs = {name: job for job in snapshot.jobs for name in _copies(job)}
+    leaves: dict[int, dict[str, Task]] = {}
+    for job_name, group, index, node, _ in plan.tasks:
+        job = jobs[job_name]
+        tasks = leaves.setdefault(id(job.groups), dict(leaf_tasks(job.groups)))
+        names = job.task_names.get(group, ())
+        alone = len(tasks) == 1 and not job.task_names and job.groups[0].count == 1
+        yield PlacedTask(
+            job=job,
+            job_name=job_name,
+            group=group,
+            index=index,
+            task=tasks[group],
+            node=nodes[node],
+            place=plan.tasks[job_name, group, index],
+            name=names[index] if names else job_name if alone else "",
+        )
+
+
+def _copies(entry: Node | Job) -> Iterator[str]:
+    if entry.count == 1:
+        yield entry.name
+    else:
+        yield from (f"{entry.name}-{copy}" for copy in range(entry.count))
+
+
+def pod_of(task: PlacedTask) -> tuple[str, str]:
+    """Return namespace and name of the pod that a task is.
+
+    Raises
+    ------
+    InputError
+        If the snapshot does not say which pod it is.
+    """
+    namespace, slash, name = task.name.partition("/")
+    if not (namespace and slash and name):
+        which = f"task {task.index} of {show(task.group)} in job {show(task.job_name)}"
+        raise InputError.one(
+            f"the snapshot does not say which pod {which} is",
+            "import the pods too, or say it in the job's `task_names` as namespace/name",
+        )
+    return namespace, name

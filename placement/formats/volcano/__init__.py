@@ -1,0 +1,1 @@
+"""Volcano: its objects read, its nominations written."""

@@ -1,0 +1,41 @@
+"""Rules for the names that tasks have in the system that their job is from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placement.snapshot.fields import distinct, name
+from placement.snapshot.report import Found, many, show, step, suggestion
+from placement.snapshot.workload import Job, TaskGroup
+
+MOST_DEPTH = 16
+"""Levels of groups that are looked into; deeper ones are an error of their own."""
+
+
+def judge_task_names(job: Job) -> Iterator[Found]:
+    """Yield what is wrong with `Job.task_names`: each listed group has a name for each of its tasks."""
+    if job.count > 1:
+        yield ".task_names", f"the entry stands for {show(job.count)} jobs", "give each job an entry of its own"
+        return
+    counts = dict(_counts(job.groups))
+    for path, given in job.task_names.items():
+        end = f".task_names{step(path)}"
+        if path not in counts:
+            what = f"there is no group with tasks in this job called {show(path)}"
+            yield end, what, suggestion(path, sorted(counts))
+        elif len(given) != counts[path]:
+            yield end, f"{many(len(given), 'name')} for {many(counts[path], 'task')}", "name each task, or none of them"
+        for index, text in enumerate(given):
+            yield from name(f"{end}[{index}]", text)
+        yield from distinct(end, given, "task")
+
+
+def _counts(
+    groups: tuple[TaskGroup, ...], above: str = "", copies: int = 1, depth: int = 1
+) -> Iterator[tuple[str, int]]:
+    for group in groups:
+        count = copies * max(0, group.count)
+        if group.task is not None:
+            yield f"{above}{group.name}", count
+        if depth < MOST_DEPTH:
+            yield from _counts(group.groups, f"{above}{group.name}/", count, depth + 1)
