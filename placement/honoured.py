@@ -460,9 +460,7 @@ def _problem(path: str, use: _Use) -> Problem:
         what = f"no rule honours {path} {names(use.values)} yet (it does {names(sorted(ONLY[path]))})"
     more = f", which is used {use.count} times" if use.count > 1 else ""
     if path in IN_TIME:
-        remedy = (
-            f"plan over time with placement schedule, or solve without it (--without {path}, or --without schedule)"
-        )
+        remedy = f"plan over time with placement schedule, or solve with --without schedule or --without {path}"
         return Problem(use.first, what + more, remedy)
     return Problem(use.first, what + more, f"remove it, or solve as if it were absent with --without {path}")
 
