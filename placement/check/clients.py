@@ -1,7 +1,8 @@
 """Clients: how many tasks are on a card at a time, running ones included, where the card limits that.
 
 A card's replicas limit it, and so does MPS: 16 clients before Volta (compute capability 7.0), 48 from then on, and 60
-with CUDA 13.1 or later on the node. A card that running work fills beyond that takes nothing more.
+with CUDA 13.1 or later on the node; on a MIG instance as much less as it has fewer compute slices than the card, but
+one at least. A card that running work fills beyond that takes nothing more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from placement.check.case import Placed
 from placement.check.exact import Ints
 from placement.check.facts import Facts
 from placement.check.load import Load, Taken
+from placement.check.mig_instance import slices
 from placement.check.violation import Violation, many, show
 from placement.snapshot import Gpu, Node
 
@@ -28,12 +30,14 @@ def most(node: Node, gpu: Gpu) -> int:
         return NO_LIMIT
     allowed = NO_LIMIT if gpu.replicas is None else gpu.replicas
     if gpu.sharing == "mps":
+        mine, whole = slices(gpu)
         if gpu.compute_capability and units.version(gpu.compute_capability) < units.version("7"):
-            allowed = min(allowed, 16)
+            clients = 16
         elif node.cuda and units.version(node.cuda) >= units.version("13.1"):
-            allowed = min(allowed, 60)
+            clients = 60
         else:
-            allowed = min(allowed, 48)
+            clients = 48
+        allowed = min(allowed, max(1, clients * mine // whole))
     return allowed
 
 

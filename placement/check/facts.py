@@ -191,7 +191,7 @@ class Facts:
         share, memory = taken.pop(GPUS, 0), taken.pop(GPU_MEMORY, 0)
         demand = {name: amount for name, amount in taken.items() if amount}
         models = frozenset(task.gpu_models)
-        mig = (plain_profile(task.mig_profile), task.gpu_memory) if task.mig_profile else None
+        mig = (plain_profile(task.mig_profile), task.gpu_memory) if task.mig_profile else task.mig_instance
         wishes = frozenset(task.isolation), task.gpu_memory_limit
         card_key = (share, memory, models, job.requires.compute_capability, mig, wishes) if task.gpus else None
         node_key = (tuple(task.node_selector.items()), task.tolerations, job.requires.driver, job.requires.cuda)

@@ -19,6 +19,7 @@ from placement.check import (
     isolation,
     memory_limit,
     mig_cards,
+    mig_instance,
     node_selector,
     replica_memory,
     sharing,
@@ -44,6 +45,7 @@ CARD_RULES: dict[str, Callable[[Job, Task, Gpu], str | None]] = {
     "isolation": isolation.refusal,
     "replica_memory": replica_memory.refusal,
     "mig": mig_cards.refusal,
+    "mig_instance": mig_instance.refusal,
 }
 CARD_ON_NODE_RULES: dict[str, Callable[[Job, Task, Gpu, Node], str | None]] = {"memory_limit": memory_limit.refusal}
 """Those that look at the node's versions too."""

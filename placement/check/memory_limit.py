@@ -1,8 +1,8 @@
 """Memory limit: who asks that device memory be limited shares only cards where all who share them can be limited.
 
 Of the ways to share a card, virtual GPUs have frame buffer of their own; with MPS it depends on the node. From CUDA
-11.5 on what a client allocates can be limited; from CUDA 13.4 on, with cgroup 2, all that it has there. A version that
-is not stated is none.
+11.5 on what a client allocates can be limited; from CUDA 13.4 on, with cgroup 2 and without MIG, all that it has there.
+A version that is not stated is none.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ def refusal(job: Job, task: Task, gpu: Gpu, node: Node) -> str | None:
     cuda, by_group = LEAST[task.gpu_memory_limit]
     if not node.cuda or units.version(node.cuda) < units.version(cuda):
         return f"{asks}, which mps sharing does with CUDA {cuda}, the node has {node.cuda or 'none stated'}"
+    if by_group and gpu.mig_instance:
+        return f"{asks}, which mps sharing does on cards without MIG, this is a MIG instance"
     if by_group and node.cgroup != 2:
         return f"{asks}, which mps sharing does with cgroup 2, the node has {node.cgroup or 'none stated'}"
     return None

@@ -21,6 +21,7 @@ from placement.compile.work import Work
 from placement.hardware.sharing import lacking, mode_of, most_clients, unlimited
 from placement.instance import Bools, Ints, Shape
 from placement.rules.isolation import takes_part
+from placement.rules.mig_instance import serves
 from placement.scale import Scale, round_up
 from placement.snapshot import Gpu, Node, Task
 
@@ -136,7 +137,7 @@ def _tasks_of(work: Work, gangs: Ints) -> list[int]:
 
 def _admits(task: Task, gpu: Gpu, cuda: str, cgroup: int | None) -> bool:
     """Return whether a card may take tasks of a sort that share it, as far as the task itself says."""
-    if gpu.mig_enabled or gpu.sharing == "exclusive" or gpu.health != "healthy":
+    if gpu.mig_enabled or gpu.sharing == "exclusive" or gpu.health != "healthy" or not serves(task, gpu):
         return False
     if task.gpu_memory_limit and unlimited(gpu, cuda, cgroup, task.gpu_memory_limit) is not None:
         return False

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from placement import units
+from placement.hardware.mig import geometry
 
 NEEDS = ("security", "performance", "fault")
 """What a task can ask to be isolated, as `placement.snapshot.Task.isolation` names it."""
@@ -194,6 +195,16 @@ class Card(Protocol):
         """Whether it is in MIG mode."""
         ...
 
+    @property
+    def model(self) -> str:
+        """Name of the card model."""
+        ...
+
+    @property
+    def mig_instance(self) -> str:
+        """MIG profile where it is an instance and no card; empty for a card."""
+        ...
+
 
 def most_clients(gpu: Card, cuda: str) -> int | None:
     """Return how many tasks may be on a card at a time, or None if nothing limits that.
@@ -208,7 +219,7 @@ def most_clients(gpu: Card, cuda: str) -> int | None:
         return None  # one task, or one an instance: not a matter of clients
     limits = [] if gpu.replicas is None else [gpu.replicas]
     if gpu.sharing == "mps":
-        limits.append(_mps_clients(gpu.compute_capability, cuda))
+        limits.append(max(1, int(_mps_clients(gpu.compute_capability, cuda) * _part(gpu))))
     return min(limits, default=None)
 
 
@@ -216,6 +227,16 @@ def _mps_clients(compute_capability: str, cuda: str) -> int:
     if compute_capability and units.version(compute_capability) < units.version(VOLTA):
         return MPS_CLIENTS_BEFORE
     return MPS_CLIENTS_LATER if cuda and units.version(cuda) >= units.version(MPS_LATER) else MPS_CLIENTS
+
+
+def _part(gpu: Card) -> Fraction:
+    """Return the part of its card's compute slices that a MIG instance has; 1 for a card.
+
+    The limit on clients of MPS is lowered in proportion to it. Source: ``mig``.
+    """
+    there = geometry(gpu.model) if gpu.mig_instance else None
+    profile = None if there is None else there.profile(gpu.mig_instance)
+    return Fraction(1) if there is None or profile is None else Fraction(profile.compute, there.compute)
 
 
 def memory_of_replica(gpu: Card) -> Fraction | None:
@@ -253,6 +274,8 @@ def unlimited(gpu: Card, cuda: str, cgroup: int | None, asked: str) -> str | Non
     if not cuda or units.version(cuda) < units.version(least):
         done = "limits what a client allocates" if asked == "enforced" else "partitions memory"
         return f"MPS {done} from CUDA {least} on, which the node is not known to have"
+    if asked == "partitioned" and gpu.mig_instance:
+        return "MPS does not partition the memory of a MIG instance"
     if asked == "partitioned" and cgroup != PARTITIONS_CGROUP:
         return f"MPS partitions memory by cgroup {PARTITIONS_CGROUP}, which the node is not known to have"
     return None

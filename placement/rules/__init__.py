@@ -12,6 +12,7 @@ from placement.rules.card_model import CardModel, ComputeCapability, Exclusive, 
 from placement.rules.isolation import Isolation, MemoryLimit, ReplicaMemory
 from placement.rules.labels import NodeSelector
 from placement.rules.mig import Mig
+from placement.rules.mig_instance import SharedInstance
 from placement.rules.resources import NodeResources
 from placement.rules.software import Software
 from placement.rules.taints import Cordon, Taints
@@ -23,6 +24,7 @@ CARD_FILTERS: tuple[CardFilter, ...] = (
     CardModel(),
     ComputeCapability(),
     Mig(),
+    SharedInstance(),
     Exclusive(),
     Isolation(),
     ReplicaMemory(),

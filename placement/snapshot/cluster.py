@@ -72,6 +72,10 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     mig_switchable : bool
         Whether MIG mode may be switched while nothing runs on the card. `placement.partition` decides about such cards;
         every other command leaves the mode as it is.
+    mig_instance : str
+        MIG profile where each card of the entry is really one instance of a card of `model`, which several tasks share
+        by MPS or in turns (`sharing`) and which stays as it is. `memory` is then the instance's. It counts as a card in
+        every sum. Empty: cards.
     """
 
     model: str
@@ -86,6 +90,7 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     mig_layout: tuple[MigInstance, ...] = ()
     mig_static: bool = False
     mig_switchable: bool = False
+    mig_instance: str = ""
 
 
 class Nic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):

@@ -27,7 +27,7 @@ from placement.snapshot.fields import (
     whole,
 )
 from placement.snapshot.report import Found, Memo, Report, names, show, step
-from placement.snapshot.validate_mig import judge_task
+from placement.snapshot.validate_mig import judge_share_of_instance, judge_task
 from placement.snapshot.validate_nodes import RESERVED_LEVELS
 from placement.snapshot.validate_sharing import measured
 from placement.snapshot.validate_task_names import judge_task_names
@@ -42,6 +42,7 @@ _TASK = attrgetter(
     "gpus",
     "gpu_share",
     "mig_profile",
+    "mig_instance",
     "gpu_memory",
     "gpu_memory_limit",
     "cpu",
@@ -291,9 +292,8 @@ def _group_name(text: str) -> Iterator[Found]:
 
 def _task(fields: tuple[Any, ...]) -> tuple[Found, ...]:
     """Return what is wrong with all tasks that have this in common."""
-    gpus, gpu_share, mig_profile, gpu_memory, limit, cpu, memory, nics, gpu_models, tolerations, isolation, numa = (
-        fields
-    )
+    gpus, gpu_share, mig_profile, mig_instance, gpu_memory, limit, cpu, memory, nics = fields[:9]
+    gpu_models, tolerations, isolation, numa = fields[9:]
     found = [
         *whole(".gpus", gpus, 0, MOST_CARDS),
         *(share(".gpu_share", gpu_share) if gpu_share is not None else ()),
@@ -307,6 +307,7 @@ def _task(fields: tuple[Any, ...]) -> tuple[Found, ...]:
     if gpus == 0:
         given = {"gpu_share": gpu_share is not None, "gpu_memory": gpu_memory is not None}
         given |= {"gpu_models": bool(gpu_models), "mig_profile": bool(mig_profile)}
+        given |= {"mig_instance": bool(mig_instance)}
         what = "the task asks for no card (gpus is 0)"
         found += [
             (f".{key}", what, "say how many `gpus`, or leave this out") for key, is_given in given.items() if is_given
@@ -316,7 +317,14 @@ def _task(fields: tuple[Any, ...]) -> tuple[Found, ...]:
         found.append((".gpu_memory_limit", what, "state `gpu_memory`, or leave it out"))
     if mig_profile and gpu_share is not None:
         found.append((".mig_profile", "both a MIG profile and a share of the card are given", "keep one of them"))
+    elif mig_instance and mig_profile:
+        what = "both a MIG instance of its own and a share of one are asked for"
+        found.append((".mig_instance", what, "keep one of `mig_profile` and `mig_instance`"))
+    elif mig_instance and gpus and gpu_share is None:
+        what = "the task takes a share of a MIG instance, but does not say which"
+        found.append((".mig_instance", what, "state `gpu_share`, or ask for a `mig_profile` of its own"))
     found += judge_task(gpus, mig_profile, numa)
+    found += judge_share_of_instance(gpus, mig_instance)
     if "" in gpu_models:
         found.append((f".gpu_models[{gpu_models.index('')}]", "the name is empty", "name the model, or leave it out"))
     return tuple(found)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from operator import add
 
+from placement import units
 from placement.hardware import mig
 from placement.snapshot.cluster import Gpu
-from placement.snapshot.fields import name, whole, wrong_name
+from placement.snapshot.fields import name, quantity, whole, wrong_name
 from placement.snapshot.report import Found, names, show
 from placement.snapshot.workload import RunningTask, Task
 
@@ -26,6 +27,9 @@ _ENGINES = ("decoders", "encoders", "JPEG units", "optical flow units")
 
 def judge_card(end: str, gpu: Gpu) -> Iterator[Found]:
     """Yield what is wrong with MIG on a run of cards, given the end of its path."""
+    if gpu.mig_instance:
+        yield from _shared_instance(end, gpu)
+        return
     before = False
     for number, instance in enumerate(gpu.mig_layout):
         path = f"{end}.mig_layout[{number}]"
@@ -48,6 +52,34 @@ def judge_card(end: str, gpu: Gpu) -> Iterator[Found]:
     elif geometry is None and not wrong_name(gpu.model):
         what = f"MIG mode is on, and nothing is known of MIG on a card model {show(gpu.model)}"
         yield f"{end}.model", what, _known(gpu.model, mig.models())
+
+
+def _shared_instance(end: str, gpu: Gpu) -> Iterator[Found]:
+    """Yield what is wrong with an entry of which each card is a MIG instance that tasks share."""
+    for field in ("mig_enabled", "mig_layout", "mig_static", "mig_switchable"):
+        if getattr(gpu, field):
+            what = "each card of the entry is a MIG instance, which has no MIG mode of its own"
+            yield f"{end}.{field}", what, "leave it out, or leave `mig_instance` out"
+    if gpu.sharing == "vgpu":
+        what = "virtual GPUs on MIG instances are not supported as instances that tasks share"
+        yield f"{end}.sharing", what, 'use "mps", "time_slicing" or "shared"'
+    geometry = mig.geometry(gpu.model)
+    if geometry is None:
+        if not wrong_name(gpu.model):
+            what = f"the entry stands for MIG instances, and nothing is known of MIG on a card model {show(gpu.model)}"
+            yield f"{end}.model", what, _known(gpu.model, mig.models())
+        return
+    profile = geometry.profile(gpu.mig_instance)
+    if profile is None:
+        yield f"{end}.mig_instance", *_no_profile(gpu, geometry, gpu.mig_instance)
+    elif profile.memory is not None and _more(gpu.memory, profile.memory):
+        what = f"a {profile.name} of {show(gpu.model)} has {profile.memory} MiB, found {show(gpu.memory)}"
+        yield f"{end}.memory", what, "state the memory of the instance, not of the card"
+
+
+def _more(memory: units.Quantity | None, mebibytes: int) -> bool:
+    """Return whether an amount of memory is one, and larger."""
+    return memory is not None and not any(quantity("", memory)) and units.exact(memory) > mebibytes * 2**20
 
 
 def _layout(path: str, gpu: Gpu, geometry: mig.Geometry) -> Iterator[Found]:
@@ -85,16 +117,26 @@ def judge_task(gpus: int, profile: str, numa: str) -> Iterator[Found]:
     """Yield what is wrong with the MIG profile of a task that asks for some card."""
     if not profile or gpus == 0:
         return
-    if mig.fraction(profile) is None:
-        known = dict.fromkeys(one.name for geometry in mig.geometries() for one in geometry.profiles)
-        what = f"no card model that is known has a MIG profile {show(profile)}"
-        yield ".mig_profile", what, _known(profile, tuple(known))
-    if gpus > 1:
-        what = f"found {show(gpus)} with a MIG profile, expected 1: work does not span MIG instances"
-        yield ".gpus", what, "give each instance a task of its own"
+    yield from _instances(gpus, profile, ".mig_profile")
     if numa in ("restricted", "single-numa-node"):
         what = f"the policy {show(numa)} is not supported for a task with a MIG profile"
         yield ".numa", what, 'use "best-effort" or "none", or leave out `mig_profile`'
+
+
+def judge_share_of_instance(gpus: int, profile: str) -> Iterator[Found]:
+    """Yield what is wrong with the profile of the MIG instance that a task takes a share of."""
+    if profile and gpus:
+        yield from _instances(gpus, profile, ".mig_instance")
+
+
+def _instances(gpus: int, profile: str, end: str) -> Iterator[Found]:
+    if mig.fraction(profile) is None:
+        known = dict.fromkeys(one.name for geometry in mig.geometries() for one in geometry.profiles)
+        what = f"no card model that is known has a MIG profile {show(profile)}"
+        yield end, what, _known(profile, tuple(known))
+    if gpus > 1:
+        what = f"found {show(gpus)} with a MIG profile, expected 1: work does not span MIG instances"
+        yield ".gpus", what, "give each instance a task of its own"
 
 
 # --- running tasks -------------------------------------------------------------------------------------------

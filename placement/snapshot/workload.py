@@ -41,6 +41,9 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         Fraction of each of these cards, above 0 and at most 1. Absent means whole cards, which nobody shares.
     mig_profile : str
         MIG profile of each instance, such as ``"3g.40gb"``.
+    mig_instance : str
+        MIG profile of the instance that the task takes its `gpu_share` of, together with others; see
+        `Gpu.mig_instance`. Empty: the share is one of a card.
     gpu_memory : quantity of bytes, optional
         Device memory needed on each card.
     gpu_memory_limit : str
@@ -72,6 +75,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     gpus: int = 0
     gpu_share: Quantity | None = None
     mig_profile: str = ""
+    mig_instance: str = ""
     gpu_memory: Quantity | None = None
     gpu_memory_limit: Literal["", "enforced", "partitioned"] = ""
     cpu: Quantity = 0
