@@ -56,7 +56,7 @@ def test_names() -> None:
     names += ["kube-most-allocated", "kube-least-allocated", "kueue-tas-best-fit", "kueue-tas-least-free"]
     names += ["kueue-tas-balanced", "volcano-hypernode", "slurm-tree-best-fit", "slurm-block", "hived-buddy"]
     names += ["go-gpuallocator"]
-    names += ["dra-first-fit", "mig-parted-fixed", "hami-contiguous", "mig-best-fit", "kai-fractions"]
+    names += ["dra-first-fit", "mig-parted-fixed", "hami-contiguous", "mig-best-fit", "miso", "kai-fractions"]
     assert list(HEURISTICS) == names
     assert [solver.name for solver in HEURISTICS.values()] == names
 

@@ -127,6 +127,23 @@ def test_cards_come_node_by_node() -> None:
     assert found == {"j0": ("a", 0, 0), "j1": ("b", 0, 0), "j2": ("b", 1, 0)}
 
 
+# --- miso ----------------------------------------------------------------------------------------------------
+
+
+def test_miso_goes_to_the_least_loaded_card() -> None:
+    # Free slots: 8 on card 0, 7 on card 1, 6 on card 2. The 1g go to 0 and then, with 7 free on both, to the first of 0
+    # and 1, and so on until all have 5 left: 3 on card 0, 2 on card 1, 1 on card 2.
+    running = runs("r", "1g", 0, card=1), runs("s", "1g", 0, card=2), runs("t", "1g", 1, card=2)
+    jobs = (*running, *(wants(f"j{i}", "1g") for i in range(6)), wants("all", "7g"))
+    found = spots("miso", Snapshot(nodes=(host(3),), jobs=jobs))
+    assert Counter(card for _, card, _ in found.values()) == {0: 3, 1: 2, 2: 1}
+    assert "all" not in found  # which best fit has room for
+
+
+def test_miso_takes_the_start_that_leaves_most() -> None:
+    assert starts("miso", "1g 3g 1g 1g") == starts(BEST, "1g 3g 1g 1g")
+
+
 # --- mig-best-fit --------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from placement.heuristics.kueue_tas_best_fit import KueueTasBestFit
 from placement.heuristics.kueue_tas_least_free_capacity import KueueTasLeastFreeCapacity
 from placement.heuristics.mig_best_fit import MigBestFit
 from placement.heuristics.mig_parted_fixed import MigPartedFixed
+from placement.heuristics.miso import Miso
 from placement.heuristics.random_fit import RandomFit
 from placement.heuristics.slurm_block import SlurmBlock
 from placement.heuristics.slurm_tree_best_fit import SlurmTreeBestFit
@@ -47,6 +48,7 @@ BY_NAME: dict[str, Solver] = {
         MigPartedFixed,
         HamiContiguous,
         MigBestFit,
+        Miso,
         KaiFractions,
     )
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from placement.heuristics.best_fit import BestFit
-from placement.heuristics.mig_rule import MigRule
+from placement.heuristics.mig_rule import MigRule, free_slots
 from placement.heuristics.rule import MOST
 from placement.instance import Ints
 from placement.mig import Slots
@@ -31,14 +31,7 @@ class MigBestFit(MigRule, BestFit):
 
     def worth(self, slots: Slots, state: int, profile: int, start: int) -> int:
         """Return 100 less the free slots."""
-        card = slots.cards[state]
-        there = (1 << card.board.geometry.slots) - 1
-        if card.board.existing is not None:
-            there = 0
-            for name, first in card.board.existing:
-                mine = card.board.geometry.profile(name)
-                there |= 0 if mine is None else mine.bits(first)
-        return MOST - (there & ~card.bits).bit_count()
+        return MOST - free_slots(slots.cards[state])
 
     def others(self, shape: int, rows: Ints) -> Ints:
         """Return the scores of best fit."""

@@ -11,10 +11,21 @@ from placement.heuristics.nodes import Nodes
 from placement.heuristics.ranking import Ranking
 from placement.heuristics.rule import MOST, Finder, Rule
 from placement.instance import Bools, Ints
-from placement.mig import Slots
+from placement.mig.slots import Card, Slots
 
 REFUSED = -MOST - 1
 """Score of a card on which the rule creates no instance though there is room."""
+
+
+def free_slots(card: Card) -> int:
+    """Return how many memory slots of a card are free; where instances stay as they are, only slots of theirs count."""
+    there = (1 << card.board.geometry.slots) - 1
+    if card.board.existing is not None:
+        there = 0
+        for name, first in card.board.existing:
+            mine = card.board.geometry.profile(name)
+            there |= 0 if mine is None else mine.bits(first)
+    return (there & ~card.bits).bit_count()
 
 
 class MigRule(Rule):
