@@ -376,3 +376,11 @@ def test_the_search_for_problems_ends() -> None:
         loads(b'{"format": "placement-snapshot/1", "nodes": [' + node + b"]}")
     assert len(raised.value.problems) == 50
     assert raised.value.total == 100_000
+
+
+def test_text_is_read_as_bytes_are() -> None:
+    assert loads(EVERY_FIELD.read_text("utf-8")) == loads(EVERY_FIELD.read_bytes())
+    with pytest.raises(SnapshotError, match="found dict, expected bytes or text"):
+        loads({})  # type: ignore[arg-type]
+    with pytest.raises(SnapshotError, match="UTF-8"):
+        loads("\ud800")

@@ -300,3 +300,19 @@ def test_limits_without_a_quota_are_refused_too() -> None:
     with pytest.raises(pl.UsageError, match="does not honour queues"):
         _session(_node("a"), queues=queues)
     _session(_node("a"), queues=queues[:1])
+
+
+def test_a_job_does_not_start_before_it_is_submitted() -> None:
+    session = _session(_node("a"), jobs=(_job("later", submit_time=10.0),))
+    assert session.decide("later").reason == "it is submitted at 10, and it is 0"
+    assert len(session.solve().tasks) == 0
+    session.apply(JobArrived(time=10.0, job=_job("now")))
+    assert session.decide("later").starts
+    assert len(session.solve().tasks) == 2
+
+
+def test_a_longest_wait_is_refused_unless_it_is_left_out() -> None:
+    snapshot = pl.Snapshot(topology=("rack",), nodes=(_node("a"),), policy=pl.Policy(max_wait_seconds=60.0))
+    with pytest.raises(pl.UsageError, match=r"does not honour policy\.max_wait_seconds"):
+        Session(snapshot)
+    assert not Session(snapshot, without=("policy.max_wait_seconds",)).running

@@ -87,3 +87,15 @@ def test_a_new_size_and_a_new_task_are_added_and_finer_units_compiled_anew() -> 
     assert arrives("task", 1, 4)  # twice the unit of 2 cores
     assert not arrives("finer", 1, 3)
     assert arrives("whole", 1, 7)  # the unit is one core now
+
+
+def test_a_kind_that_no_node_can_tell_from_one_known_is_ranked_with_it() -> None:
+    # n2 and n3 are twice as fast for the first job; the second says nothing of its speed, asks for the same, and goes
+    # where best fit puts it among the nodes that such tasks are best on: beside the first
+    group = pl.TaskGroup(name="w", task=pl.Task(gpus=1, cpu=2, memory=4 * GIB))
+    session = Session(pl.Snapshot(topology=("rack",), nodes=_nodes(3)))
+    for name, duration in (("first", Duration(seconds=5, gpu_models={"A": 2.0})), ("second", None)):
+        session.apply(JobArrived(time=0.0, job=Job(name=name, groups=(group,), duration=duration)))
+        decision = session.decide(name)
+        session.start(decision)
+        assert decision.tasks.node == ["n2"]

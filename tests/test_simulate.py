@@ -282,3 +282,10 @@ def test_what_cannot_both_be_meant(options: list[str], message: str, in_tmp: Pat
     Path("twice.json").write_text('{"wide": 1, "wide": 2}')
     result = placement("simulate", "time-hold-back", *options)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {message}\n")
+
+
+def test_a_job_does_not_end_before_it_arrives() -> None:
+    log: list[Event] = [JobEnded(time=1.0, job="late-1"), JobArrived(time=2.0, job=_job("late", 1, 5.0, count=2))]
+    with pytest.raises(pl.SnapshotError, match=r'events\[0\]\.job: "late-1" ends before it arrives \(events\[1\]\)'):
+        pl.simulate(_snapshot(1), "fifo", events=log)
+    assert pl.simulate(_snapshot(1), "fifo", events=[log[1], JobEnded(time=3.0, job="late-1")]).jobs.job

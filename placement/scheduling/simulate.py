@@ -156,6 +156,9 @@ def _happenings(work: Work, log: Sequence[Event]) -> Iterator[tuple[int, int, in
     nodes = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
     jobs = {name: job for job, name in enumerate(job_names(instance, np.arange(instance.jobs)))}
     now = instance.snapshot.time
+    arrives = {
+        name: index for index, event in enumerate(log) if isinstance(event, JobArrived) for name in _names(event)
+    }
     for index, event in enumerate(log):
         if isinstance(event, JobArrived):
             continue
@@ -165,12 +168,20 @@ def _happenings(work: Work, log: Sequence[Event]) -> Iterator[tuple[int, int, in
         if name not in known:
             remedy = suggestion(name, list(known))
             raise SnapshotError([Problem(f"events[{index}].{what}", f"there is no {what} {show(name)}", remedy)])
+        if what == "job" and index < arrives.get(name, -1):
+            wrong = f"{show(name)} ends before it arrives (events[{arrives[name]}])"
+            raise SnapshotError([Problem(f"events[{index}].job", wrong, "correct the times, or take one of them out")])
         if isinstance(event, JobEnded):
             yield moment, CANCELLED, known[name]
         elif isinstance(event, NodeFailed):
             yield moment, FAILS, known[name]
         else:
             yield moment, DRAINS if isinstance(event, NodeDrained) else RETURNS, known[name]
+
+
+def _names(event: JobArrived) -> list[str]:
+    job = event.job
+    return [job.name] if job.count == 1 else [f"{job.name}-{copy}" for copy in range(job.count)]
 
 
 def _slow(work: Work, actual: Mapping[str, float]) -> list[Fraction] | None:

@@ -18,6 +18,7 @@ from placement.compile import MANY
 from placement.compile import compile as compile_snapshot
 from placement.compile.cards import NodeKinds
 from placement.gang import Branch, Leaf, leaves
+from placement.heuristics.fastest_fit import ranks
 from placement.instance import Instance, Ints, Shape
 from placement.rules import node_filters
 from placement.scale import counted
@@ -41,6 +42,7 @@ class Extender:
         self._class = instance.node_class
         self._sorts: dict[frozenset[tuple[str, str]], list[int]] = {}
         self._kind_of_node: Ints | None = None
+        self._is_ranked = bool(ranks(instance).any())
         self._is_plain = not (
             instance.slots is not None
             or instance.zone_sets
@@ -65,6 +67,10 @@ class Extender:
             return None
         admits = _by_class(alone, self._class[sorts], len(instance.classes))
         shapes = _rescaled(alone, instance)
+        self._is_ranked = self._is_ranked or bool(ranks(alone).any())
+        if self._is_ranked and shapes is not None and not set(shapes).isdisjoint(instance.shapes):
+            # tasks that no node can tell apart are one shape where all is compiled, and have one mean of their speeds
+            return None
         return None if admits is None or shapes is None else _joined(instance, alone, shapes, admits, job)
 
     def _sorts_for(self, job: Job) -> list[int]:

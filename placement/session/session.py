@@ -23,8 +23,8 @@ from placement.snapshot.fields import moment
 from placement.snapshot.read import digest, verified
 from placement.snapshot.report import show, suggestion
 
-AHEAD = ("reservations", "queues", "jobs.hard_deadline")
-"""Fields of schedules that a session does not honour: nothing in it looks ahead, and it keeps no quota."""
+AHEAD = ("reservations", "queues", "jobs.hard_deadline", "policy.max_wait_seconds")
+"""Fields of schedules that a session does not honour: nothing in it looks ahead, and it keeps no quota and no line."""
 REMEMBERED = 100_000
 """Jobs that have ended of which the names are kept, the last ones: their names are not given again, and jobs that
 arrive may come after them."""
@@ -210,6 +210,7 @@ class Session:
             "reservations": bool(snapshot.reservations),
             "queues": any(q.quota or q.borrowing_limit or q.lending_limit for q in snapshot.queues),
             "jobs.hard_deadline": any(job.hard_deadline and job.deadline is not None for job in snapshot.jobs),
+            "policy.max_wait_seconds": snapshot.policy.max_wait_seconds is not None,
         }
         for name, is_used in used.items():
             if is_used and name not in self._without:
@@ -233,7 +234,7 @@ class Session:
         job = self._waits(name)
         held_up = self._held_up(job)
         if held_up:
-            return Decision(name, Tasks(), f"it comes after {held_up[0]}, which has not ended", version=self._version)
+            return Decision(name, Tasks(), held_up, version=self._version)
         tasks = self._live.place(job)
         if not tasks:
             seconds = clock.perf_counter() - began
@@ -243,9 +244,14 @@ class Session:
             raise SolverError(f"the places found for {name} were refused by the check ({plan.notes[-1]})")
         return Decision(name, plan.tasks, "", clock.perf_counter() - began, self._version)
 
-    def _held_up(self, job: Job) -> list[str]:
-        """Return the jobs that a job comes after and that have not ended."""
-        return [other for other in job.after if other in self.waiting or other in self.running]
+    def _held_up(self, job: Job) -> str:
+        """Return why a job may not start yet whatever is free: what it comes after has not ended, or it is to come."""
+        for other in job.after:
+            if other in self.waiting or other in self.running:
+                return f"it comes after {other}, which has not ended"
+        if job.submit_time is not None and job.submit_time > self.time:
+            return f"it is submitted at {show(job.submit_time)}, and it is {show(self.time)}"
+        return ""
 
     def solve(self, *, time_limit: float | None = None, **options: Any) -> Plan:
         """Return a plan for all that waits and may start now; running work stays where it is.

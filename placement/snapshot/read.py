@@ -54,17 +54,21 @@ def load(source: str | Path | BinaryIO) -> Snapshot:
         return _accepted(decode(read(source), Snapshot, source=name_of(source), most=MOST_ENTRIES), name_of(source))
 
 
-def loads(data: bytes, source: str = "") -> Snapshot:
-    """Read a snapshot from bytes; see `load`.
+def loads(data: bytes | str, source: str = "") -> Snapshot:
+    """Read a snapshot from bytes or text; see `load`.
 
     Parameters
     ----------
-    data : bytes
+    data : bytes or str
     source : str
         Name to use in messages.
     """
+    if not isinstance(data, bytes | bytearray | memoryview | str):
+        what = f"found {type(data).__name__}, expected bytes or text"
+        raise SnapshotError([Problem("", what, "read a file with placement.load")], source)
+    text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
     with collector_paused():
-        return _accepted(decode(data, Snapshot, source=source, most=MOST_ENTRIES), source)
+        return _accepted(decode(text, Snapshot, source=source, most=MOST_ENTRIES), source)
 
 
 def load_events(source: str | Path | BinaryIO) -> EventLog:
