@@ -3,9 +3,11 @@
 Jobs of 1 to 64 cards, in gangs of tasks of 1, 2, 4 or 8 cards, some within one rack, come and go, so that about the
 same part of the cluster stays in use; now and then a node fails or is drained, and comes back. One job in `--fresh`
 asks for an amount of CPU that no job before it asked for, which has to be compiled. Each decision is checked on the
-nodes that it touches. What is printed: percentiles of the time from `Session.decide` to its answer, over jobs of known
-kinds and over new ones, and of the time that all events take; decisions that were refused; and memory at the start, in
-the middle and at the end.
+nodes that it touches. At the end 200 jobs with durations wait on the cluster as it is, and all is planned anew within
+`--limit` seconds, `--again` times each: what can start now, and when everything starts. What is printed: percentiles of
+the time from `Session.decide` to its answer, over jobs of known kinds and over new ones, of the time that all events
+take, and of what planning anew took beyond its limit; decisions that were refused; and memory at the start, in the
+middle and at the end.
 
     python benchmarks/session.py --output session.json
 """
@@ -20,22 +22,25 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from table import Column, Row, heading, line, machine, write
 
 import placement as pl
 from placement.session import Session
 from placement.snapshot.events import JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
-from placement.snapshot.workload import Topology
+from placement.snapshot.workload import Duration, Topology
 
 GIB = 2**30
 COLUMNS = (
-    Column("what", "what", 26),
+    Column("what", "what", 30),
     Column("number", "number", 7),
     Column("p50 ms", "p50", 8, ".2f"),
     Column("p90 ms", "p90", 8, ".2f"),
     Column("p99 ms", "p99", 8, ".2f"),
     Column("max ms", "max", 8, ".2f"),
 )
+WAITING = 200
+"""Jobs that wait when all is planned anew."""
 TARGET = 50.0
 """Milliseconds that 99 of 100 decisions may take."""
 
@@ -85,7 +90,26 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def run(nodes: int, arrivals: int, full: float, every: int, seed: int) -> tuple[list[Row], Row]:
+def anew(session: Session, now: float, limit: float, times: int, rng: random.Random) -> tuple[list[Row], Row]:
+    """Return what planning everything anew took beyond its limit, and how good it was the last time."""
+    for number in range(WAITING):
+        one = job(10**9 + number, rng, fresh=False)
+        timed = msgspec.structs.replace(one, duration=Duration(seconds=float(rng.randrange(60, 3600))))
+        session.apply(JobArrived(time=now, job=timed))
+    late: dict[str, list[float]] = {"solve": [], "schedule": []}
+    gaps: Row = {}
+    for _ in range(times):
+        for what, plan in (("solve", session.solve), ("schedule", session.schedule)):
+            began = time.perf_counter()
+            found = plan(time_limit=limit)
+            late[what].append(max(0.0, time.perf_counter() - began - limit))
+            gaps[f"{what}_gap"] = found.phases[0].gap if isinstance(found, pl.Plan) else found.gap
+    return [percentiles(f"{what} anew, beyond {limit:g} s", seconds) for what, seconds in late.items()], gaps
+
+
+def run(
+    nodes: int, arrivals: int, full: float, every: int, seed: int, limit: float, again: int
+) -> tuple[list[Row], Row]:
     """Return the rows of the table, and what was counted."""
     rng = random.Random(seed)
     session = Session(cluster(nodes))
@@ -167,7 +191,9 @@ def run(nodes: int, arrivals: int, full: float, every: int, seed: int) -> tuple[
         percentiles("events", events),
     ]
     violations = pl.check(session.snapshot(in_time=False), session.solve(solver="first-fit"))
-    return rows, {
+    planned, gaps = anew(session, now, limit, again, rng)
+    return [*rows, *planned], {
+        **gaps,
         **counted,
         "events": len(events),
         "running": len(running),
@@ -184,12 +210,16 @@ def main() -> None:
     parser.add_argument("--arrivals", type=int, default=4000)
     parser.add_argument("--full", type=float, default=0.7, help="part of all cards that is kept in use")
     parser.add_argument("--fresh", type=int, default=20, help="one job in so many is of a new kind")
+    parser.add_argument("--limit", type=float, default=5.0, help="seconds for planning everything anew")
+    parser.add_argument("--again", type=int, default=5, help="how often everything is planned anew")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="file for the rows as JSON")
     options = parser.parse_args()
     about = machine()
     print(about)
-    rows, counted = run(options.nodes, options.arrivals, options.full, options.fresh, options.seed)
+    rows, counted = run(
+        options.nodes, options.arrivals, options.full, options.fresh, options.seed, options.limit, options.again
+    )
     print(heading(COLUMNS))
     for row in rows:
         print(line(COLUMNS, row))

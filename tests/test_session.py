@@ -316,3 +316,30 @@ def test_a_longest_wait_is_refused_unless_it_is_left_out() -> None:
     with pytest.raises(pl.UsageError, match=r"does not honour policy\.max_wait_seconds"):
         Session(snapshot)
     assert not Session(snapshot, without=("policy.max_wait_seconds",)).running
+
+
+def test_a_schedule_is_started_as_far_as_it_starts_now() -> None:
+    # 4 cards: x runs on 2 until 10; wide needs 4 and waits for it; short is done by then and starts beside x
+    session = _session(_node("a"))
+    _start(session, _job("x", 2, duration=Duration(seconds=10.0)))
+    session.apply(JobArrived(time=0.0, job=_job("wide", 4, duration=Duration(seconds=5.0))))
+    session.apply(JobArrived(time=0.0, job=_job("short", 2, duration=Duration(seconds=10.0))))
+    found = session.schedule()
+    assert dict(zip(found.jobs.job, found.jobs.start, strict=True)) == {"wide": 10.0, "short": 0.0}
+    session.start(found)
+    assert (list(session.running), list(session.waiting)) == (["x", "short"], ["wide"])
+    session.apply([JobEnded(time=10.0, job="x"), JobEnded(time=10.0, job="short")])
+    session.start(session.schedule())
+    assert list(session.running) == ["wide"]
+    with pytest.raises(pl.UsageError, match="no job"):
+        session.start(session.decide("wide"))
+
+
+def test_a_schedule_of_another_state_is_judged_anew() -> None:
+    session = _session(_node("a"))
+    session.apply(JobArrived(time=0.0, job=_job("x", 4, duration=Duration(seconds=10.0))))
+    found = session.schedule()
+    assert _start(session, _job("y", 1)) == ["a"]
+    with pytest.raises(pl.UsageError, match="does not go with what runs now"):
+        session.start(found)
+    assert list(session.waiting) == ["x"]

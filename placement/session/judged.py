@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 
+import msgspec
 import numpy as np
 
 from placement.check import check
@@ -20,6 +21,7 @@ from placement.session.cluster import Cluster
 from placement.snapshot import Job, RunningTask, Snapshot
 from placement.snapshot.read import digest, verified
 from placement.solver import Result, Stop
+from placement.timetable import Schedule
 from placement.version import VERSION
 
 OBJECTIVES = ("value",)
@@ -86,6 +88,32 @@ def places_of(tasks: Tasks) -> dict[str, tuple[RunningTask, ...]]:
                 zone=place.zones[0] if len(place.zones) == 1 else None,
                 nics=place.nics,
                 mig_starts=place.mig_starts,
+            )
+        )
+    return {name: tuple(some) for name, some in found.items()}
+
+
+def starting(schedule: Schedule, waiting: Container[str]) -> dict[str, tuple[RunningTask, ...]]:
+    """Return where a schedule puts the tasks of each waiting job that it starts at once."""
+    now = {
+        stretch: job
+        for stretch, (job, start) in enumerate(zip(schedule.stretches.job, schedule.stretches.start, strict=True))
+        if start == 0 and job in waiting
+    }
+    tasks, found = schedule.tasks, dict[str, list[RunningTask]]()
+    for row, stretch in enumerate(tasks.stretch):
+        if stretch not in now:
+            continue
+        zones = () if isinstance(tasks.zones, msgspec.UnsetType) else tasks.zones[row]
+        starts = () if isinstance(tasks.mig_starts, msgspec.UnsetType) else tasks.mig_starts[row]
+        found.setdefault(now[stretch], []).append(
+            RunningTask(
+                group=tasks.group[row],
+                index=tasks.index[row],
+                node=tasks.node[row],
+                gpus=tuple(tasks.gpus[row]),
+                zone=zones[0] if len(zones) == 1 else None,
+                mig_starts=tuple(starts),
             )
         )
     return {name: tuple(some) for name, some in found.items()}

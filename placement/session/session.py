@@ -13,8 +13,9 @@ from placement.engine import solve as solve_snapshot
 from placement.errors import SnapshotError, SolverError, UsageError
 from placement.honoured import refuse_unhonoured, timeless
 from placement.plan import Plan, Tasks
+from placement.scheduling.schedule import schedule as schedule_snapshot
 from placement.session.cluster import Cluster
-from placement.session.judged import places_of, touched
+from placement.session.judged import places_of, starting, touched
 from placement.session.live import Live
 from placement.session.progress import ended, stopped, until
 from placement.snapshot import Job, Running, Snapshot
@@ -22,6 +23,7 @@ from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, Nod
 from placement.snapshot.fields import moment
 from placement.snapshot.read import digest, verified
 from placement.snapshot.report import show, suggestion
+from placement.timetable import Schedule
 
 AHEAD = ("reservations", "queues", "jobs.hard_deadline", "policy.max_wait_seconds")
 """Fields of schedules that a session does not honour: nothing in it looks ahead, and it keeps no quota and no line."""
@@ -274,15 +276,32 @@ class Session:
         self._solved = self._version, plan.snapshot
         return plan
 
-    def start(self, plan: Plan | Decision) -> None:
-        """Start what a plan or a decision places.
+    def schedule(self, *, time_limit: float | None = None, **options: Any) -> Schedule:
+        """Return when each job that waits starts, with running work in its place until its estimate ends.
+
+        Parameters
+        ----------
+        time_limit : float, optional
+            Seconds; see `placement.schedule`.
+        **options
+            Of `placement.schedule`.
+
+        Raises
+        ------
+        SnapshotError, UsageError, SolverError
+            As `placement.schedule`.
+        """
+        return schedule_snapshot(self.snapshot(), time_limit=time_limit, without=self._beyond, **options)
+
+    def start(self, plan: Plan | Decision | Schedule) -> None:
+        """Start what a plan or a decision places, or what a schedule starts now.
 
         Raises
         ------
         UsageError
             If it is none of the present state: a job does not wait, or its places are taken.
         """
-        places = places_of(plan.tasks)
+        places = starting(plan, self.waiting) if isinstance(plan, Schedule) else places_of(plan.tasks)
         jobs = [self._waits(name) for name in places]
         if places and not self._is_of_now(plan):
             judged = touched(self._cluster, [_alone(job) for job in jobs], places)
@@ -297,8 +316,13 @@ class Session:
             self._live.hold(one)
         self._version += 1
 
-    def _is_of_now(self, plan: Plan | Decision) -> bool:
-        """Return whether a plan was made, and checked, for the present state."""
+    def _is_of_now(self, plan: Plan | Decision | Schedule) -> bool:
+        """Return whether a plan was made, and checked, for the present state.
+
+        One in time may count on what it stops, which nothing here does, so that it is judged anew.
+        """
+        if isinstance(plan, Schedule):
+            return False
         if isinstance(plan, Decision):
             return plan.version == self._version
         return plan.checked and self._solved == (self._version, plan.snapshot)
