@@ -29,7 +29,7 @@ def row_of(kind: str, case: Case) -> table.Row:
     """
     asked = victims.translate(kind, case)
     snapshot = pl.loads(pl.dumps(asked.snapshot))
-    found = pl.preempt(snapshot, move=asked.move)
+    found = pl.preempt(snapshot, move=asked.move, reclaim="fair_share" if case["action"] == "reclaim" else "quota")
     started = dict.fromkeys(found.started, 1)
     evicted = sum(len(one.tasks) for one in found.evictions)
     theirs = set(started) if asked.started is None else {name for name, pods in asked.started.items() if pods}

@@ -61,6 +61,7 @@ OPTIONS = {
     "sample": "--sample",
     "policy": "--policy",
     "job": "--job",
+    "reclaim": "--reclaim",
 }
 """Arguments of the Python interface by the options that set them."""
 

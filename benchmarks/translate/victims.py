@@ -160,6 +160,7 @@ def _queues(case: Case) -> Iterator[Queue]:
             parent=parent,
             quota={"*": cards if quota < 0 else quota},
             borrowing_limit={} if limit < 0 else {"*": max(0, limit - max(0, quota))},
+            weight=float(queue.get("over_quota_weight", 1)),
         )
 
 

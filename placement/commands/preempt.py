@@ -27,6 +27,13 @@ def preempt(
         str | None, typer.Option(metavar="NAME", help="The job that is to start; all that wait, one after the other.")
     ] = None,
     move: Annotated[bool, typer.Option("--move/--no-move", help="Whether running tasks may go on elsewhere.")] = True,
+    reclaim: Annotated[
+        str,
+        typer.Option(
+            metavar="quota|fair_share",
+            help="What a queue may claim back from others: its quota, or its part by weight of what is left over too.",
+        ),
+    ] = "quota",
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the plan of what starts here, whole or not at all."),
@@ -52,8 +59,14 @@ def preempt(
     then = Output.to(after, [snapshot], "--after") if after is not None else None
     printed = Output.to(STANDARD)
     found = find(
-        read_snapshot(snapshot), job, move=move, time_limit=time_limit, seed=seed, without=without or ()
-    )  # fmt: skip
+        read_snapshot(snapshot),
+        job,
+        move=move,
+        reclaim=reclaim,  # type: ignore[arg-type]  # refused there where it is none of these
+        time_limit=time_limit,
+        seed=seed,
+        without=without or (),
+    )
     documents = []
     if target is not None:
         documents.append((target, dump_plan(found.plan)))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from placement import arguments
+from placement.decisions.entitled import RECLAIMS, Reclaim
 from placement.decisions.preempted import Eviction as Eviction
 from placement.decisions.preempted import Preemption as Preemption
 from placement.decisions.preempted import names
@@ -26,6 +27,7 @@ def preempt(
     job: str | None = None,
     *,
     move: bool = True,
+    reclaim: Reclaim = "quota",
     time_limit: float | None = None,
     seed: int = 0,
     without: Sequence[str] = (),
@@ -50,6 +52,9 @@ def preempt(
         to others, and then as they were submitted. Each is served as if it were the last.
     move : bool
         Whether running tasks may go on elsewhere.
+    reclaim : str
+        What a queue may claim back from others, and what others must be beyond for it: ``"quota"``, or
+        ``"fair_share"``: of what is left over its part by `Queue.weight` too, see `placement.decisions.entitled`.
     time_limit : float, optional
         Seconds that the search tries to keep.
     seed : int
@@ -68,13 +73,15 @@ def preempt(
     arguments.refuse_arguments(None, "exact", time_limit, 0.0, seed, ("exact",))
     if not isinstance(move, bool):
         raise UsageError([Problem("move", f"is {move!r:.40}", "give True or False")])
+    if reclaim not in RECLAIMS:
+        raise UsageError([Problem("reclaim", f"is {reclaim!r:.40}", f"give one of {', '.join(RECLAIMS)}")])
     deadline = math.inf if time_limit is None else time.monotonic() + float(time_limit)
     snapshot = verified(snapshot)
     _refuse(snapshot, without)
     # not at the top: who only imports the package must not load the modelling language
     from placement.decisions.serving import Serving
 
-    serving = Serving(snapshot, move, Limits(deadline), int(seed), tuple(without))
+    serving = Serving(snapshot, move, Limits(deadline), int(seed), tuple(without), reclaim)
     for _, equal in groupby(_asked(snapshot, job), key=lambda one: one[0]):
         later = [name for *_, name in equal]
         if job is None:

@@ -11,6 +11,7 @@ import numpy as np
 from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.decisions.answered import answered
+from placement.decisions.entitled import Reclaim
 from placement.decisions.preempted import Preemption, Waiting, after, evictions, names
 from placement.decisions.victims import Preemptable, cost_of, lost, preemptable, quota_refusal
 from placement.empty import EmptyCluster
@@ -48,6 +49,8 @@ class Serving:
     limits : Limits
     seed : int
     without : tuple of str
+    reclaim : str
+        See `placement.decisions.entitled`.
     now : dict of str to Job
         Jobs that run, those that were started among them.
     started : dict of str to list of RunningTask
@@ -63,6 +66,7 @@ class Serving:
     limits: Limits
     seed: int
     without: tuple[str, ...]
+    reclaim: Reclaim
     now: dict[str, Job] = field(default_factory=dict)
     started: dict[str, tuple[RunningTask, ...]] = field(default_factory=dict)
     costs: dict[str, int] = field(default_factory=dict)
@@ -106,7 +110,7 @@ class Serving:
             self.waiting.append(Waiting(name, "never", never))
             return
         running = list(self.now.values())
-        who = preemptable(self.snapshot, running, job, move=self.move, restarted=self.costs)
+        who = preemptable(self.snapshot, running, job, move=self.move, restarted=self.costs, reclaim=self.reclaim)
         ground = self._ground(job, who)
         most = self.snapshot.policy.max_preemptions
         stopped = sum(one not in self.now for one in self.reasons)

@@ -9,10 +9,12 @@ from fractions import Fraction
 from math import ceil, lcm
 
 from placement import units
+from placement.decisions.entitled import Entitled, Reclaim, by_fair_share, by_quota
+from placement.decisions.preempted import names
 from placement.exact.landing import task_of
 from placement.exact.victim_counts import Role, goes_as_one
 from placement.hardware import mig
-from placement.quota import Quotas, quota_of
+from placement.quota import ALL, Quotas
 from placement.snapshot import Job, Node, Snapshot, Task, TaskGroup
 
 Amounts = dict[str, Fraction]
@@ -38,14 +40,20 @@ class Preemptable:
 
 
 def preemptable(
-    snapshot: Snapshot, running: Sequence[Job], job: Job, *, move: bool, restarted: Collection[str]
+    snapshot: Snapshot,
+    running: Sequence[Job],
+    job: Job,
+    *,
+    move: bool,
+    restarted: Collection[str],
+    reclaim: Reclaim = "quota",
 ) -> Preemptable:
     """Return who may leave for a job.
 
     A running job may be stopped or shrunk that is preemptible, has run for `Job.minimum_run_seconds`, and is of lower
     priority; or is of another queue that uses more than its quota, as long as the queue of the job that starts stays
-    within its own: one after the other, as long as that queue is still beyond its quota. With `move`, one of any
-    priority may be moved.
+    within its own: one after the other, as long as that queue is still beyond its quota. Where `reclaim` says so, fair
+    shares take the place of these quotas. With `move`, one of any priority may be moved.
 
     Parameters
     ----------
@@ -57,11 +65,14 @@ def preemptable(
     move : bool
     restarted : collection of str
         Jobs that have to be restarted in any case, so that it costs nothing more.
+    reclaim : str
+        What a queue may claim back; see `placement.decisions.entitled`.
     """
+    entitled = by_quota(snapshot) if reclaim == "quota" else by_fair_share(snapshot, _asked(snapshot, running))
     quotas = _used(snapshot, running)
     models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}
     wants = _wanted(job, models)
-    reclaims = _within(snapshot, quotas, job, wants)
+    reclaims = _within(entitled, quotas, job, wants)
     ranks = {priority: rank for rank, priority in enumerate(sorted({one.priority for one in running}))}
     jobs, roles, lines = [], [], _Lines()
     counted: list[dict[int, list[Fraction]]] = []
@@ -72,13 +83,13 @@ def preemptable(
         if one.running is None or not one.preemptible or not _long_enough(snapshot, one):
             continue
         lower = one.priority < job.priority
-        over = reclaims and one.queue != job.queue and _over(snapshot, quotas, one.queue)
+        over = reclaims and one.queue != job.queue and _over(snapshot, entitled, quotas, one.queue)
         if not (lower or over or move):
             continue
         taken = [_of_task(task_of(one, place.group), models_of(place.node, place.gpus)) for place in one.running.tasks]
         cost = 0 if one.name in restarted else cost_of(snapshot, one)
         jobs.append(one)
-        counted.append(lines.of(quotas, one.queue, taken, over and not lower, snapshot))
+        counted.append(lines.of(quotas, one.queue, taken, over and not lower, entitled))
         may_move = move and (not goes_as_one(one) or len(one.running.tasks) == _tasks(one.groups))
         roles.append(Role(float(cost), lower or over, may_move, ranks[one.priority]))
     return Preemptable(
@@ -145,7 +156,7 @@ class _Lines:
         return self._number[key]
 
     def of(
-        self, quotas: Quotas, queue: str, taken: Sequence[Amounts], reclaimed: bool, snapshot: Snapshot
+        self, quotas: Quotas, queue: str, taken: Sequence[Amounts], reclaimed: bool, entitled: Entitled
     ) -> dict[int, list[Fraction]]:
         """Return what each task of a job takes of each line that it counts in."""
         found: dict[int, list[Fraction]] = {}
@@ -156,7 +167,7 @@ class _Lines:
             amounts = [Fraction(one.get(model, 0)) for one in rows]
             self._parts += amounts
             if reclaimed:
-                beyond = Fraction(quotas.usage(queue, model) - _quota(snapshot, queue, model))
+                beyond = Fraction(quotas.usage(queue, model) - entitled(queue, model))
                 found[self.line(queue, model, 1, max(Fraction(0), beyond))] = amounts
             for above in quotas.chain(queue):
                 number = self._number.get((above, model, -1))
@@ -208,24 +219,43 @@ def _used(snapshot: Snapshot, running: Sequence[Job]) -> Quotas:
     return quotas
 
 
-def _quota(snapshot: Snapshot, queue: str, model: str) -> Fraction:
-    return Fraction(quota_of(next(one for one in snapshot.queues if one.name == queue), model))
-
-
-def _over(snapshot: Snapshot, quotas: Quotas, queue: str) -> bool:
+def _over(snapshot: Snapshot, entitled: Entitled, quotas: Quotas, queue: str) -> bool:
     if not quotas.limited(queue):
         return False
     models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}
     rows = dict(quotas.rows(queue, dict.fromkeys(models, Fraction(0))))
-    return any(quotas.usage(queue, model) > _quota(snapshot, queue, model) for model in rows)
+    return any(quotas.usage(queue, model) > entitled(queue, model) for model in rows)
 
 
-def _within(snapshot: Snapshot, quotas: Quotas, job: Job, wants: Amounts | None) -> bool:
-    """Return whether a job's queue stays within its own quota with it."""
+def _within(entitled: Entitled, quotas: Quotas, job: Job, wants: Amounts | None) -> bool:
+    """Return whether a job's queue stays with it within what it may claim."""
     if wants is None or not wants or not quotas.limited(job.queue):
         return False
     rows = quotas.rows(job.queue, wants)
-    return all(quotas.usage(job.queue, model) + amount <= _quota(snapshot, job.queue, model) for model, amount in rows)
+    return all(quotas.usage(job.queue, model) + amount <= entitled(job.queue, model) for model, amount in rows)
+
+
+def _asked(snapshot: Snapshot, running: Sequence[Job]) -> dict[str, list[Amounts]]:
+    """Return what jobs have and wait for, by queue."""
+    models, models_of = {gpu.model for node in snapshot.nodes for gpu in node.gpus}, _models(snapshot)
+    found: dict[str, list[Amounts]] = {}
+    for job in running:
+        assert job.running is not None
+        for place in job.running.tasks:
+            taken = _of_task(task_of(job, place.group), models_of(place.node, place.gpus))
+            found.setdefault(job.queue, []).append(taken)
+    there = {job.name for job in running}
+    for job in snapshot.jobs:
+        waiting = sum(name not in there for name in names(job))
+        if waiting:
+            wants = _wanted(job, models)
+            cards = sum((count * _of_one(task) for task, count in _least(job.groups, 1)), Fraction(0))
+            found.setdefault(job.queue, []).extend([{ALL: cards} if wants is None else wants] * waiting)
+    return found
+
+
+def _of_one(task: Task) -> Fraction:
+    return sum(_of_task(task, [ALL] * task.gpus).values(), Fraction(0))
 
 
 def _models(snapshot: Snapshot) -> Callable[[str, Sequence[int]], list[str]]:
