@@ -1,0 +1,87 @@
+"""Cards that ResourceSlices list: alone, or beside a resource that offers the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from placement.formats.kubernetes.cards import Cards, Source, append
+from placement.formats.kubernetes.labels import UNKNOWN
+from placement.formats.kubernetes.parts import Claim, Device
+from placement.hardware import mig
+from placement.hardware.layouts import Instance, clash, in_order
+from placement.snapshot import Gpu, MigInstance
+from placement.snapshot.fields import MOST_CARDS
+
+
+def cut_cards(claims: Iterable[Claim]) -> dict[str, set[int]]:
+    """Return by node the cards of which a claim has a MIG instance."""
+    found: dict[str, set[int]] = {}
+    for claim in claims:
+        if claim.node and claim.profile:
+            found.setdefault(claim.node, set()).update(claim.cards)
+    return found
+
+
+def add_devices(source: Source, found: Cards, devices: Sequence[Device], cut: Collection[int]) -> None:
+    """Add the cards that slices list for a node; where a resource offers cards too, they are the same.
+
+    Parameters
+    ----------
+    source : Source
+    found : Cards
+        Those of the resources.
+    devices : sequence of Device
+    cut : collection of int
+        Cards of which some claim has a MIG instance.
+    """
+    if not devices:
+        return
+    if len(devices) > MOST_CARDS:
+        source.disagree(f"more than {MOST_CARDS} cards in the slices of a node", "they are left out")
+        return
+    if found.number not in (0, len(devices)):
+        source.disagree("the cards of a resource and of the slices of a node", "the larger number")
+        if found.number > len(devices) or not _plain(found.gpus):
+            return
+    if _plain(found.gpus):
+        found.gpus.clear()
+        for index, device in enumerate(devices):
+            append(found.gpus, _card(source, device, index in cut))
+    names = [device.uuid or device.name for device in devices]
+    if not found.devices and all(names) and len(set(names)) == len(names):
+        found.devices = names
+
+
+def _plain(gpus: Sequence[Gpu]) -> bool:
+    """Return whether cards are whole and working, so that slices say more of them."""
+    return all(gpu.health == "healthy" and gpu.replicas is None and not gpu.mig_enabled for gpu in gpus)
+
+
+def _card(source: Source, device: Device, cut: bool) -> Gpu:
+    model = device.model or source.known.model or UNKNOWN
+    geometry = mig.geometry(model)
+    instances: list[Instance] = []
+    if device.profiles and geometry is not None:
+        for name, starts in device.profiles.items():
+            profile = geometry.profile(name)
+            if profile is None:
+                source.disagree("a MIG profile that the card model does not have", "it is left out")
+            else:
+                instances += [(profile, start) for start in starts]
+    elif device.profiles:
+        source.assume("MIG devices of a card of which no MIG geometry is known", "a whole card")
+    static = bool(instances) and geometry is not None and clash(geometry, instances) is None
+    if instances and not static and not cut:
+        source.assume("a card that slices list whole and in MIG instances", "whole, for no claim has an instance of it")
+    return Gpu(
+        model=model,
+        memory=device.memory if device.memory is not None else source.known.memory,
+        compute_capability=device.compute_capability or source.known.compute_capability,
+        health="healthy" if device.healthy else "unhealthy",
+        mig_enabled=bool(instances) and (static or cut),
+        mig_static=static,
+        mig_switchable=bool(instances) and not static,
+        mig_layout=tuple(MigInstance(profile=one.name, start=start) for one, start in in_order(instances))
+        if static
+        else (),
+    )
