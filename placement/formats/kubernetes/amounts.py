@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from placement.errors import InputError
 from placement.formats.kubernetes.objects import Item
@@ -33,7 +34,7 @@ class Amounts:
     capacity : mapping of str to quantity
     """
 
-    item: Item[object]
+    item: Item[Any]
     allocatable: Mapping[str, Quantity]
     capacity: Mapping[str, Quantity]
 
@@ -69,7 +70,7 @@ class Amounts:
 
 
 def amounts(
-    item: Item[object], allocatable: dict[str, Quantity] | None, capacity: dict[str, Quantity] | None, ledger: Ledger
+    item: Item[Any], allocatable: dict[str, Quantity] | None, capacity: dict[str, Quantity] | None, ledger: Ledger
 ) -> Amounts:
     """Return the resources of a node, each quantity checked.
 
@@ -118,6 +119,6 @@ def countable(found: Amounts, taken: frozenset[str], ledger: Ledger) -> dict[str
     return extended
 
 
-def _error(item: Item[object], field: str, name: str, what: str) -> InputError:
+def _error(item: Item[Any], field: str, name: str, what: str) -> InputError:
     path = f"{item.path}.status.{field}.{name}".removeprefix(".")
     return InputError.one(what, "correct the amount", path=path, source=item.file)

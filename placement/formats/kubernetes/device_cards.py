@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from placement.formats.kubernetes.cards import Cards, Source, append
-from placement.formats.kubernetes.labels import UNKNOWN
+from placement.formats.kubernetes.found import Cards, Source, append
+from placement.formats.kubernetes.node_labels import UNKNOWN
 from placement.formats.kubernetes.parts import Claim, Device
 from placement.hardware import mig
 from placement.hardware.layouts import Instance, clash, in_order
@@ -17,8 +17,9 @@ def cut_cards(claims: Iterable[Claim]) -> dict[str, set[int]]:
     """Return by node the cards of which a claim has a MIG instance."""
     found: dict[str, set[int]] = {}
     for claim in claims:
-        if claim.node and claim.profile:
-            found.setdefault(claim.node, set()).update(claim.cards)
+        for part in (claim, *claim.more):
+            if part.node and part.profile:
+                found.setdefault(part.node, set()).update(part.cards)
     return found
 
 
@@ -47,7 +48,7 @@ def add_devices(source: Source, found: Cards, devices: Sequence[Device], cut: Co
         found.gpus.clear()
         for index, device in enumerate(devices):
             append(found.gpus, _card(source, device, index in cut))
-    names = [device.uuid or device.name for device in devices]
+    names = [device.name for device in devices]
     if not found.devices and all(names) and len(set(names)) == len(names):
         found.devices = names
 
@@ -70,17 +71,19 @@ def _card(source: Source, device: Device, cut: bool) -> Gpu:
                 instances += [(profile, start) for start in starts]
     elif device.profiles:
         source.assume("MIG devices of a card of which no MIG geometry is known", "a whole card")
-    static = bool(instances) and geometry is not None and clash(geometry, instances) is None
-    if instances and not static and not cut:
+    # the driver lists a card whole and in all instances that it could have, or in those that it has
+    static = bool(instances) and not device.whole and geometry is not None and clash(geometry, instances) is None
+    enabled = bool(instances) and (cut or not device.whole)
+    if instances and not enabled:
         source.assume("a card that slices list whole and in MIG instances", "whole, for no claim has an instance of it")
     return Gpu(
         model=model,
         memory=device.memory if device.memory is not None else source.known.memory,
         compute_capability=device.compute_capability or source.known.compute_capability,
         health="healthy" if device.healthy else "unhealthy",
-        mig_enabled=bool(instances) and (static or cut),
+        mig_enabled=enabled,
         mig_static=static,
-        mig_switchable=bool(instances) and not static,
+        mig_switchable=bool(instances) and device.whole,
         mig_layout=tuple(MigInstance(profile=one.name, start=start) for one, start in in_order(instances))
         if static
         else (),

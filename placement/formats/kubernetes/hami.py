@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -63,7 +64,7 @@ class _Json(msgspec.Struct, gc=False):
     mode: str = ""
 
 
-def shared_cards(item: Item[object], annotations: Mapping[str, str]) -> list[SharedCard] | None:
+def shared_cards(item: Item[Any], annotations: Mapping[str, str]) -> list[SharedCard] | None:
     """Return the cards that an annotation lists; None where there is none.
 
     Raises
@@ -84,12 +85,12 @@ def shared_cards(item: Item[object], annotations: Mapping[str, str]) -> list[Sha
     return None
 
 
-def _json(item: Item[object], text: str, path: str) -> list[SharedCard]:
+def _json(item: Item[Any], text: str, path: str) -> list[SharedCard]:
     found = convert(msgspec.Raw(text.encode()), list[_Json], item.file, path)
     return [SharedCard(c.id, c.count, c.devmem, _model(c.type), c.numa, c.health, c.mode) for c in found]
 
 
-def _text(item: Item[object], text: str, path: str) -> list[SharedCard]:
+def _text(item: Item[Any], text: str, path: str) -> list[SharedCard]:
     cards = []
     for part in filter(None, map(str.strip, text.split(":"))):
         fields = [field.strip() for field in part.split(",")]
@@ -115,6 +116,6 @@ def _model(text: str) -> str:
     return plain.removeprefix("NVIDIA-") if plain.startswith("NVIDIA-NVIDIA-") else plain
 
 
-def _error(item: Item[object], path: str, what: str) -> InputError:
+def _error(item: Item[Any], path: str, what: str) -> InputError:
     remedy = "expected uuid,shares,MiB,core%,type,numa,healthy for each card: dump the node again"
     return InputError.one(what, remedy, path=path, source=item.file)

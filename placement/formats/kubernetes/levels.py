@@ -81,6 +81,7 @@ class Whereabouts:
 class _Level:
     name: str
     labels: tuple[str, ...]
+    """Labels that say the domain, and other names of the level."""
     domains: tuple[str, ...]
     """Of each node; empty where it is in none."""
     fabric: bool = False
@@ -113,9 +114,10 @@ def whereabouts(
             ledger.ignored("levels of the topology", f"a snapshot has {MOST_LEVELS} at most: --levels chooses some", "")
             levels = levels[:MOST_LEVELS]
     for level in levels:
-        for domain, (_, _, where) in zip(level.domains, nodes, strict=True):
+        for domain, (name, _, where) in zip(level.domains, nodes, strict=True):
             if not domain and not level.fabric:
-                ledger.assumed(f"a node does not say its {level.name}", f"it is in no {level.name}", where)
+                label = f"label {level.labels[0]}" if level.labels else f"HyperNode of tier {level.name}"
+                ledger.assumed(f"a node has no {label}", f"it is in no {level.name}", f"{where} (node {name})")
             elif domain and (what := wrong_name(domain)):
                 raise InputError.one(f"label {', '.join(level.labels)}: {what}", "correct the label", path=where)
     domains = _apart(levels, nodes, ledger)
@@ -151,29 +153,68 @@ def _from_user(nodes: Sequence[Described], options: Options) -> list[_Level]:
 
 def _from_objects(nodes: Sequence[Described], additions: Sequence[Addition], ledger: Ledger) -> list[_Level]:
     """Return the levels that objects say, with region, zone and NVLink domain; else all that are known."""
-    said = [(level.name, level.label) for addition in additions for level in addition.levels]
-    tiers = [(tier, addition) for addition in additions for tier in addition.tiers]
     present = {label for _, labels, _ in nodes for label, value in labels.items() if value}
-    for _, label in said:
-        if label not in present and label != HOSTNAME:
-            ledger.contradiction("a level of the topology with a label that no node has", "the nodes", label)
-    alone = not said and not tiers
-    levels: list[_Level] = []
-    # what an object calls by a name of its own is not called by the usual one too
-    usual = [pair for pair in WIDEST if pair[1] not in [label for _, label in said]]
-    for name, label in [*usual, *([*_tiers(present), *KNOWN] if alone else said)]:
-        _insert(levels, name, label, nodes, present)
-    for tier, addition in tiers:
-        domains = tuple(addition.positions.get(name, {}).get(tier, "") for name, _, _ in nodes)
-        if any(domains):
-            levels.append(_Level(_name(tier, f"{tier} of HyperNodes", levels), (), domains))
-        else:
-            ledger.contradiction("a tier that no node is in", "the nodes", tier)
+    levels = _stated(nodes, additions, present, ledger)
+    for addition in additions:
+        for tier in addition.tiers:
+            domains = tuple(addition.positions.get(name, {}).get(tier, "") for name, _, _ in nodes)
+            if any(domains):
+                levels.append(_Level(_name(tier, f"{tier} of HyperNodes", levels), (), domains))
+            else:
+                ledger.contradiction("a tier that no node is in", "the nodes", tier)
+    alone = not levels
+    if alone:
+        for name, label in [*WIDEST, *_tiers(present), *KNOWN]:
+            _insert(levels, name, label, nodes, present)
+    else:
+        _widen(levels, nodes, present, ledger)
     for name, label in FABRICS if alone else FABRICS[:1]:
         _insert(levels, name, label, nodes, present, fabric=True)
     if levels and alone:
         ledger.assumed("levels of the topology", "the node labels that clouds and tools are known to set", "")
     return levels
+
+
+def _stated(
+    nodes: Sequence[Described], additions: Sequence[Addition], present: Collection[str], ledger: Ledger
+) -> list[_Level]:
+    """Return the levels of which objects name the labels; each object's are in its order."""
+    levels: list[_Level] = []
+    for addition in additions:
+        after = 0
+        for number, said in enumerate(addition.levels):
+            if said.label == HOSTNAME:
+                continue
+            if said.label not in present:
+                ledger.contradiction("a level of the topology with a label that no node has", "the nodes", said.label)
+                continue
+            at = _index(levels, said.label)
+            if at is None:
+                later = (_index(levels, other.label) for other in addition.levels[number + 1 :])
+                at = next((index for index in later if index is not None), after if after else len(levels))
+                if said.name in [level.name for level in levels]:
+                    ledger.contradiction("two labels for levels of one name", "the first", said.label)
+                name = _name(said.name, said.label, levels)
+                levels.insert(at, _Level(name, (said.label,), _column(nodes, said.label)))
+            elif said.name != levels[at].name:
+                levels[at] = replace(levels[at], labels=(*levels[at].labels, said.name))
+            after = at + 1
+    return levels
+
+
+def _index(levels: Sequence[_Level], label: str) -> int | None:
+    return next((index for index, level in enumerate(levels) if label in level.labels), None)
+
+
+def _widen(levels: list[_Level], nodes: Sequence[Described], present: Collection[str], ledger: Ledger) -> None:
+    """Add region and zone before the levels that objects say, where these lie within them."""
+    for name, label in reversed(WIDEST):
+        trial = list(levels)
+        _insert(trial, name, label, nodes, present, at=0)
+        if len(trial) > len(levels) and _torn(trial) and not _torn(levels):
+            ledger.ignored(f"label {label} as a level", "the levels that objects name do not lie within it", "")
+        else:
+            levels[:] = trial
 
 
 def _insert(
@@ -183,9 +224,10 @@ def _insert(
     nodes: Sequence[Described],
     present: Collection[str],
     fabric: bool = False,
+    at: int | None = None,
 ) -> None:
     """Add the level of a label, unless no node has it or another label says the same."""
-    if label not in present or label == HOSTNAME or any(label in level.labels for level in levels):
+    if label not in present or label == HOSTNAME or _index(levels, label) is not None:
         return
     domains = _column(nodes, label)
     for index, level in enumerate(levels):
@@ -193,7 +235,8 @@ def _insert(
             levels[index] = replace(level, labels=(*level.labels, label))
             return
     level = _Level(_name(name, label, levels), (label,), domains, fabric)
-    levels.insert(_nested(levels, level) if fabric else len(levels), level)
+    last = len(levels) if at is None else at
+    levels.insert(_nested(levels, level) if fabric else last, level)
 
 
 def _tiers(present: set[str]) -> list[tuple[str, str]]:
@@ -254,7 +297,7 @@ def _apart(levels: Sequence[_Level], nodes: Sequence[Described], ledger: Ledger)
                     while name in taken:
                         name += "+"
                     taken.add(name)
-                    what = f"a {levels[number].name} that lies in two domains of a wider level, or in one by half"
+                    what = f"a {levels[number].name} that lies in several domains of a wider level, or in one by part"
                     ledger.contradiction(what, "one for each, named after the wider one", nodes[index][2])
                 mine[way, domain] = name
         names.append(mine)

@@ -13,10 +13,11 @@ import msgspec
 from placement.errors import InputError
 from placement.formats.kubernetes import hami
 from placement.formats.kubernetes.amounts import amounts, countable, fields
-from placement.formats.kubernetes.cards import Source, cards
 from placement.formats.kubernetes.device_cards import add_devices, cut_cards
-from placement.formats.kubernetes.labels import card_labels
+from placement.formats.kubernetes.found import Source
 from placement.formats.kubernetes.levels import whereabouts
+from placement.formats.kubernetes.node_cards import cards
+from placement.formats.kubernetes.node_labels import card_labels
 from placement.formats.kubernetes.objects import Item, Meta, Objects
 from placement.formats.kubernetes.parts import Addition, Cluster, Device, Devices, Offer, Zones
 from placement.formats.kubernetes.zoned import zoned

@@ -172,6 +172,10 @@ class Device:
     profiles : dict of str to tuple of int
         MIG devices that the slice lists for this card: first slots by profile.
     healthy : bool
+    compute_capability : str
+    whole : bool
+        Whether the card itself is listed, and not only MIG devices of it. What is listed of one card shares it: whole,
+        or as instances that do not overlap.
     """
 
     name: str
@@ -181,6 +185,7 @@ class Device:
     profiles: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     healthy: bool = True
     compute_capability: str = ""
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,8 @@ class Claim:
     starts : tuple of int
     reserved_for : tuple of str
         Names of pods, in the claim's namespace.
+    more : tuple of Claim
+        The rest, where it asks for or has devices of several kinds: cards and MIG instances, or several profiles.
     """
 
     gpus: int
@@ -210,6 +217,7 @@ class Claim:
     cards: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
     reserved_for: tuple[str, ...] = ()
+    more: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

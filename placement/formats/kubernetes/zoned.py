@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
-from placement.formats.kubernetes.cards import Cards
+from placement.formats.kubernetes.found import Cards
 from placement.formats.kubernetes.parts import Zones
 from placement.formats.ledger import Ledger
 from placement.snapshot import NumaZone

@@ -25,6 +25,10 @@ Labels = Mapping[str, str]
 
 _MIG = re.compile(r"-MIG-(INVALID|[0-9A-Za-z.+-]+)$")
 
+_REPLICAS = ("nvidia.com/gpu.replicas", "cloud.google.com/gke-max-shared-clients-per-gpu")
+_STRATEGIES = ("nvidia.com/gpu.sharing-strategy", "cloud.google.com/gke-gpu-sharing-strategy")
+_COUNTS = ("nvidia.com/gpu.count", "cloud.google.com/gke-accelerator-count")
+
 _MODELS = (
     "gpu.nvidia.com/model",
     "cloud.google.com/gke-accelerator",
@@ -78,16 +82,17 @@ def card_labels(labels: Labels, ledger: Ledger, where: str) -> CardLabels:
     product = labels.get("nvidia.com/gpu.product", "")
     model, profile, shared = parted(product or next(_mig_products(labels), ""))
     if not product:
-        profile = ""
+        # GKE's own plugin, which runs without feature discovery
+        profile = mig.plain_profile(labels.get("cloud.google.com/gke-gpu-partition-size", ""))
     full = uncut(product, model)
     if full != model:
         ledger.assumed("a product label that was cut to 63 characters", "the one known model that begins so", where)
-    replicas = whole(labels, "nvidia.com/gpu.replicas", ledger, where) or 1
-    said = labels.get("nvidia.com/gpu.sharing-strategy", "")
+    replicas = next(filter(None, (whole(labels, key, ledger, where) for key in _REPLICAS)), 1)
+    said = next((labels[key] for key in _STRATEGIES if labels.get(key)), "")
     sharing: Literal["", "time_slicing", "mps"] = ""
     if said == "mps":
         sharing = "mps"
-    elif said == "time-slicing" or shared or replicas > 1:
+    elif said in ("time-slicing", "time-sharing") or shared or replicas > 1:
         sharing = "time_slicing"
         if said == "none" and replicas > 1:
             ledger.contradiction("sharing-strategy none and replicas above 1", "the replicas, by time-slicing", where)
@@ -98,7 +103,7 @@ def card_labels(labels: Labels, ledger: Ledger, where: str) -> CardLabels:
         model=full or next((labels[key] for key in _MODELS if labels.get(key)), ""),
         profile="" if profile == "INVALID" else profile,
         invalid=profile == "INVALID",
-        count=whole(labels, "nvidia.com/gpu.count", ledger, where),
+        count=next((found for key in _COUNTS if (found := whole(labels, key, ledger, where)) is not None), None),
         replicas=replicas,
         sharing=sharing,
         memory=f"{megabytes}Mi" if megabytes and not profile else None,

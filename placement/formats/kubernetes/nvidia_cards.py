@@ -1,0 +1,223 @@
+"""What the resources of NVIDIA's device plugin stand for: whole cards, shares of cards, MIG instances.
+
+The plugin: https://github.com/NVIDIA/k8s-device-plugin
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from placement.formats.kubernetes.found import KEPT, Cards, Source, append
+from placement.formats.kubernetes.mig_cards import Layout, distributed
+from placement.formats.kubernetes.node_labels import UNKNOWN, CardLabels, mig_labels
+from placement.formats.kubernetes.parts import Offer
+from placement.hardware import mig
+from placement.snapshot import Gpu, MigInstance
+from placement.snapshot.fields import MOST_CARDS
+
+GPU, SHARED, MIG = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-"
+
+UNSETTLED = ("pending", "rebooting", "failed")
+"""States of the MIG manager in which labels and resources may not be those that will be."""
+
+
+def nvidia_cards(source: Source, found: Cards, names: Sequence[str]) -> None:
+    """Add the cards that resources of a node stand for, given the names of all resources."""
+    known = source.known
+    if source.labels.get("nvidia.com/mig.config.state") in UNSETTLED:
+        source.assume("MIG is being configured", "the resources are as the node states them now")
+    for name in (GPU, SHARED):
+        if name not in names:
+            continue
+        shared = name == SHARED or (known.sharing != "" and SHARED not in names)
+        if known.profile:
+            if shared and (known.sharing or name == SHARED):
+                source.assume("MIG instances that are shared in turn", KEPT)
+            else:
+                _instances(source, found, {name: known.profile}, None)
+        elif shared:
+            _shared(source, found, name)
+        else:
+            _whole(source, found, name)
+    profiles = _mixed(source, names)
+    if profiles:
+        whole = found.number
+        physical = None if known.count is None else known.count - whole
+        if physical is not None and physical <= 0:
+            source.disagree("MIG instances beside as many whole cards as the labels count", "the resources")
+            physical = None
+        _instances(source, found, profiles, physical)
+    elif known.count and not known.profile and not known.sharing and found.number not in (0, known.count):
+        source.disagree("the label nvidia.com/gpu.count and the cards of the resource", "the resource")
+
+
+def _whole(source: Source, found: Cards, name: str) -> None:
+    working, there = source.units(name)
+    if there > MOST_CARDS:
+        source.disagree(f"more than {MOST_CARDS} cards in a node", KEPT)
+        return
+    if there > working:
+        source.disagree("cards that are there and not allocatable", "they are unhealthy, those with the last indices")
+    found.offer(name, found.add(working, there - working, **_what(source)))
+
+
+def _what(source: Source) -> dict[str, object]:
+    known = source.known
+    if not known.model:
+        source.assume("cards of which no label says the model", f"the model {UNKNOWN}")
+    if source.labels.get("nvidia.com/vgpu.present") == "true":
+        source.assume("a virtual GPU as the device of a node", "a card of its own, of the memory that it has")
+    return {
+        "model": known.model or UNKNOWN,
+        "memory": known.memory,
+        "compute_capability": known.compute_capability,
+    }
+
+
+def _shared(source: Source, found: Cards, name: str) -> None:
+    """Add cards of which each counts as several units."""
+    known, (working, there) = source.known, source.units(name)
+    replicas = known.replicas
+    if not known.model:
+        source.assume("shared units of which no label says what cards they are", KEPT)
+        return
+    if replicas == 1 and known.count and there % known.count == 0:
+        replicas = there // known.count
+        if replicas == 1:
+            _whole(source, found, name)
+            return
+        source.assume("shared cards without a label of their replicas", "units divided by cards")
+    elif replicas > 1 and there % replicas:
+        if not known.count or there % known.count:
+            source.disagree("units of a shared resource that are no multiple of the replicas", KEPT)
+            return
+        source.disagree(
+            "units of a shared resource that are no multiple of the replicas", "the label nvidia.com/gpu.count"
+        )
+        replicas = there // known.count
+    if replicas == 1 or there // replicas > MOST_CARDS:
+        source.assume("shared units of which no label says how many a card is", KEPT)
+        return
+    number = there // replicas
+    if known.count is not None and number != known.count:
+        source.disagree("the label nvidia.com/gpu.count and the cards of the resource", "the resource")
+    broken = -(-(there - working) // replicas)
+    if broken:
+        source.disagree("cards that are there and not allocatable", "they are unhealthy, those with the last indices")
+    if not known.sharing:
+        source.assume("how replicas share a card", "by time-slicing")
+    sharing = known.sharing or "time_slicing"
+    found.offer(name, found.add(number - broken, broken, sharing=sharing, replicas=replicas, **_what(source)), replicas)
+
+
+# --- MIG -------------------------------------------------------------------------------------------------------
+
+
+def _mixed(source: Source, names: Sequence[str]) -> dict[str, str]:
+    """Return the profile of each resource that stands for MIG instances that are not shared."""
+    stated = mig_labels(source.labels)
+    profiles = {}
+    for name in names:
+        if not name.startswith(MIG):
+            continue
+        label = name.removeprefix(MIG)
+        count, replicas = stated.pop(label, ("", ""))
+        if label.endswith(".shared") or (replicas.isdigit() and int(replicas[:9]) > 1):
+            source.assume("MIG instances that are shared in turn", KEPT)
+            continue
+        if count and count != str(source.units(name)[1]):
+            source.disagree("the number of MIG instances in labels and in the resource", "the resource")
+        profiles[name] = mig.plain_profile(label)
+    for label, (count, _) in stated.items():
+        if count.strip("0") and not source.amounts.has(f"{MIG}{label}.shared"):
+            source.disagree("a MIG profile in the labels that no resource is called by", "the resources")
+    return profiles
+
+
+def _instances(source: Source, found: Cards, profiles: Mapping[str, str], physical: int | None) -> None:
+    """Add the cards that hold MIG instances, given the profile of each resource."""
+    units = {name: source.units(name) for name in profiles}
+    model = source.known.model
+    geometry = mig.geometry(model) if model else None
+    if geometry is None:
+        source.assume("MIG instances on cards of which no MIG geometry is known", KEPT)
+        return
+    kinds = {name: geometry.profile(profile) for name, profile in profiles.items()}
+    if None in kinds.values():
+        source.disagree("a MIG profile that the card model does not have", KEPT)
+    named = {name: kind.name for name, kind in kinds.items() if kind is not None}
+    if not named:
+        return
+    wanted = tuple((profile, units[name][1]) for name, profile in named.items())
+    layouts = distributed(model, wanted, physical if len(named) == len(kinds) else None)
+    if layouts is None and physical is not None:
+        layouts = distributed(model, wanted, None)
+        if layouts is not None:
+            source.disagree("MIG instances that do not fit the cards that the labels count", "the instances")
+    if layouts is None or found.number + len(layouts) > MOST_CARDS:
+        source.disagree("MIG instances that no legal layouts hold", KEPT)
+        return
+    if physical is None:
+        source.assume("how many cards hold the MIG instances", "the fewest that can")
+    source.assume("where MIG instances are", "a legal layout of each card, the same on all where that is possible")
+    working: dict[str, int] = {}
+    for name, profile in named.items():
+        working[profile] = working.get(profile, 0) + units[name][0]
+    if any(working[profile] < count for profile, count in _summed(wanted).items()):
+        source.disagree("MIG instances that are there and not allocatable", "those on the last cards do not work")
+    places = _add_layouts(source, found, layouts, working)
+    for name, profile in named.items():
+        mine = places.get(profile, [])
+        number = units[name][1]
+        found.taken.add(name)
+        found.offers[name] = Offer(
+            tuple(card for card, _ in mine[:number]), 1, profile, tuple(start for _, start in mine[:number])
+        )
+        places[profile] = mine[number:]
+
+
+def _summed(wanted: Sequence[tuple[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for profile, count in wanted:
+        total[profile] = total.get(profile, 0) + count
+    return total
+
+
+def _add_layouts(
+    source: Source, found: Cards, layouts: Sequence[Layout], working: dict[str, int]
+) -> dict[str, list[tuple[int, int]]]:
+    """Add a card for each layout; return card and first slot of the instances of each profile.
+
+    Of each profile so many instances work: the first. A card of which none works is unhealthy; on others those that do
+    not work are left out.
+    """
+    left = dict(working)
+    places: dict[str, list[tuple[int, int]]] = {}
+    for layout in layouts:
+        works = []
+        for profile, start in layout:
+            if left[profile] > 0:
+                left[profile] -= 1
+                works.append((profile, start))
+        broken = bool(layout) and not works
+        kept = layout if broken else tuple(works)
+        card = found.number
+        gpu = Gpu(
+            model=source.known.model,
+            memory=_card_memory(source.known),
+            compute_capability=source.known.compute_capability,
+            health="unhealthy" if broken else "healthy",
+            mig_enabled=True,
+            mig_static=True,
+            mig_layout=tuple(MigInstance(profile=profile, start=start) for profile, start in kept),
+        )
+        append(found.gpus, gpu)
+        for profile, start in kept:
+            places.setdefault(profile, []).append((card, start))
+    return places
+
+
+def _card_memory(known: CardLabels) -> str | None:
+    geometry = mig.geometry(known.model)
+    stated = None if geometry is None or geometry.memory is None else f"{geometry.memory}Mi"
+    return known.memory or stated
