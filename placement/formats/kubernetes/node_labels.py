@@ -158,7 +158,7 @@ def uncut(product: str, model: str) -> str:
     if len(product) < LONGEST - 1 or not model or mig.geometry(model) is not None:
         return model
     begins = sorted(name for name in _known_names() if name.startswith(model))
-    return begins[0] if len({mig.geometry(name) for name in begins}) == 1 else model
+    return begins[0] if len(begins) == 1 else model
 
 
 @cache

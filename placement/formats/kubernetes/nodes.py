@@ -135,12 +135,11 @@ def _judge_names(items: Sequence[Item[NodeObject]]) -> None:
             what = f"the node {show(name)} is in {first[name].where} too"
             raise InputError.one(what, "give each node once, as it is at one moment", path=path, source=item.file)
         first[name] = item
-        for key in item.value.metadata.labels or ():
-            if not key or not key.isprintable():
+        for key, value in (item.value.metadata.labels or {}).items():
+            # a value may be empty
+            if what := wrong_name(key) or (value and wrong_name(value)):
                 where = f"{item.path}.metadata.labels".removeprefix(".")
-                raise InputError.one(
-                    f"a label is called {show(key)}", "correct the label", path=where, source=item.file
-                )
+                raise InputError.one(f"a label: {what}", "correct the label", path=where, source=item.file)
 
 
 def _node(
