@@ -33,12 +33,14 @@ A100 = "NVIDIA-A100-SXM4-80GB"
 """Seven instances 1g.10gb on one card; 3g.40gb starts at slots 0 and 4."""
 
 
-def item(name: str = "n1", labels: Mapping[str, str] | None = None, **devices: Any) -> dict[str, Any]:
+def item(
+    name: str = "n1", labels: Mapping[str, str] | None = None, devices: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return a node of 64 cores; devices by name, as allocatable or as (allocatable, capacity)."""
     amounts: dict[str, dict[str, Any]] = {
         field: {"cpu": "64", "memory": "256Gi", "pods": "110"} for field in ("allocatable", "capacity")
     }
-    for key, value in devices.items():
+    for key, value in (devices or {}).items():
         pair = value if isinstance(value, tuple) else (value, value)
         for field, number in zip(("allocatable", "capacity"), pair, strict=True):
             amounts[field][key] = number
@@ -84,8 +86,13 @@ def kinds(node: Node) -> list[tuple[str, int, str, int | None]]:
 def test_amounts_keep_their_text_and_nothing_that_is_not_there_is_listed() -> None:
     """allocatable is what tasks get: 7.91 cores of 8; hugepages of which there are none are left out."""
     made = item(
-        **{"cpu": ("7910m", "8"), "ephemeral-storage": ("192188443124", "209702892Ki"), "hugepages-2Mi": "0"},
-        **{"example.com/fpga": "3", "attachable-volumes-csi": "25"},
+        devices={
+            "cpu": ("7910m", "8"),
+            "ephemeral-storage": ("192188443124", "209702892Ki"),
+            "hugepages-2Mi": "0",
+            "example.com/fpga": "3",
+            "attachable-volumes-csi": "25",
+        }
     )
     node, offers, said = one(made)
     assert (node.cpu, node.memory, node.pods) == ("7910m", "256Gi", 110)
@@ -95,13 +102,13 @@ def test_amounts_keep_their_text_and_nothing_that_is_not_there_is_listed() -> No
 
 
 def test_thousandths_of_a_byte_are_read_and_said() -> None:
-    node, _, said = one(item(memory="1288490188800m"))
+    node, _, said = one(item(devices={"memory": "1288490188800m"}))
     assert node.memory == "1288490188800m"
     assert said == ["assumed: memory in thousandths of a byte"]
 
 
 def test_capacity_stands_in_for_allocatable_and_nothing_for_neither() -> None:
-    made = item(**{"nvidia.com/gpu": "2"})
+    made = item(devices={"nvidia.com/gpu": "2"})
     del made["status"]["allocatable"]
     node, _, said = one(made)
     assert (node.cpu, node.gpus[0].count) == ("64", 2)
@@ -125,7 +132,7 @@ def test_capacity_stands_in_for_allocatable_and_nothing_for_neither() -> None:
     ],
 )
 def test_only_the_condition_ready_says_whether_a_node_takes_work(conditions: Any, cordoned: bool) -> None:
-    made = item(**{"nvidia.com/gpu": "8"})
+    made = item(devices={"nvidia.com/gpu": "8"})
     made["status"]["conditions"] = conditions
     node, _, _ = one(made)
     assert node.cordoned is cordoned
@@ -174,7 +181,7 @@ def test_whole_cards_with_versions_of_either_spelling() -> None:
         "nvidia.com/cuda.driver.rev": "15",
         "nvidia.com/cuda.runtime-version.full": "12.4",
     }
-    node, offers, said = one(item(labels=labels, **{"nvidia.com/gpu": "8"}))
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/gpu": "8"}))
     assert node.gpus == (Gpu(model="NVIDIA-H100-80GB-HBM3", count=8, memory="81559Mi", compute_capability="9.0"),)
     assert (node.driver, node.cuda) == ("550.54.15", "12.4")
     assert offers == {"nvidia.com/gpu": Offer(tuple(range(8)))}
@@ -184,11 +191,11 @@ def test_whole_cards_with_versions_of_either_spelling() -> None:
 def test_cards_that_are_not_allocatable_are_unhealthy() -> None:
     """6 of 8 work; when the plugin restarts, none does, and what runs on them still has a place."""
     labels = {"nvidia.com/gpu.product": A100}
-    node, offers, said = one(item(labels=labels, **{"nvidia.com/gpu": ("6", "8")}))
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/gpu": ("6", "8")}))
     assert [(gpu.count, gpu.health) for gpu in node.gpus] == [(6, "healthy"), (2, "unhealthy")]
     assert offers["nvidia.com/gpu"].cards == tuple(range(8))
     assert said == ["contradiction: cards that are there and not allocatable"]
-    node, _, _ = one(item(labels=labels, **{"nvidia.com/gpu": ("0", "8")}))
+    node, _, _ = one(item(labels=labels, devices={"nvidia.com/gpu": ("0", "8")}))
     assert [(gpu.count, gpu.health) for gpu in node.gpus] == [(8, "unhealthy")]
 
 
@@ -223,7 +230,7 @@ def test_shared_cards_are_units_over_replicas(
 ) -> None:
     made = item(
         labels={f"nvidia.com/{key}": value for key, value in labels.items()},
-        **{"nvidia.com/gpu": "0", f"nvidia.com/{resource}": str(units)},
+        devices={"nvidia.com/gpu": "0", f"nvidia.com/{resource}": str(units)},
     )
     node, offers, _ = one(made)
     model = labels["gpu.product"].removesuffix("-SHARED")
@@ -243,7 +250,7 @@ def test_shared_cards_are_units_over_replicas(
 )
 def test_shares_of_nobody_knows_what_are_counted_and_are_no_cards(labels: dict[str, str]) -> None:
     """128 units: of MIG instances, of an unknown model, of an unknown number of replicas, and 128 / 3 is not whole."""
-    node, offers, said = one(item(labels=labels, **{"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "128"}))
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "128"}))
     assert (node.gpus, offers, node.extended) == ((), {}, {"nvidia.com/gpu.shared": "128"})
     assert said
 
@@ -251,7 +258,7 @@ def test_shares_of_nobody_knows_what_are_counted_and_are_no_cards(labels: dict[s
 def test_a_shared_card_that_half_works_takes_no_new_work() -> None:
     """3 of 8 units are gone: with 4 to a card that is one card."""
     labels = {"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4"}
-    node, _, _ = one(item(labels=labels, **{"nvidia.com/gpu": ("5", "8")}))
+    node, _, _ = one(item(labels=labels, devices={"nvidia.com/gpu": ("5", "8")}))
     assert [(gpu.count, gpu.health) for gpu in node.gpus] == [(1, "healthy"), (1, "unhealthy")]
 
 
@@ -261,7 +268,7 @@ def test_a_rule_for_another_resource_shares_nothing() -> None:
         "nvidia.com/gpu.replicas": "1",
         "nvidia.com/gpu.sharing-strategy": "none",
     }
-    node, _, said = one(item(labels=labels, **{"nvidia.com/gpu": "1"}))
+    node, _, said = one(item(labels=labels, devices={"nvidia.com/gpu": "1"}))
     assert (kinds(node), said) == ([("Tesla-T4", 1, "shared", None)], [])
 
 
@@ -271,9 +278,9 @@ def test_clouds_say_model_and_sharing_in_labels_of_their_own() -> None:
         "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
         "cloud.google.com/gke-max-shared-clients-per-gpu": "3",
     }
-    node, _, _ = one(item(labels=labels, **{"nvidia.com/gpu": "6"}))
+    node, _, _ = one(item(labels=labels, devices={"nvidia.com/gpu": "6"}))
     assert kinds(node) == [("nvidia-tesla-t4", 2, "time_slicing", 3)]
-    node, _, said = one(item(**{"nvidia.com/gpu": "6"}))
+    node, _, said = one(item(devices={"nvidia.com/gpu": "6"}))
     assert kinds(node) == [("unknown", 6, "shared", None)]
     assert said == ["assumed: cards of which no label says the model"]
 
@@ -284,7 +291,7 @@ def test_a_virtual_gpu_is_the_card_that_the_node_sees() -> None:
         "nvidia.com/gpu.memory": "4096",
         "nvidia.com/vgpu.present": "true",
     }
-    node, _, said = one(item(labels=labels, **{"nvidia.com/gpu": "1"}))
+    node, _, said = one(item(labels=labels, devices={"nvidia.com/gpu": "1"}))
     assert node.gpus == (Gpu(model="NVIDIA-A16-4Q", memory="4096Mi"),)
     assert said == ["assumed: a virtual GPU as the device of a node"]
 
@@ -339,7 +346,7 @@ def test_the_single_strategy_offers_instances_and_no_cards() -> None:
         "nvidia.com/gpu.memory": "9728",
         "nvidia.com/mig.strategy": "single",
     }
-    node, offers, _ = one(item(labels=labels, **{"nvidia.com/gpu": "14"}))
+    node, offers, _ = one(item(labels=labels, devices={"nvidia.com/gpu": "14"}))
     layout = tuple(MigInstance(profile="1g.10gb", start=start) for start in range(7))
     assert node.gpus == (
         Gpu(model=A100, count=2, memory="81920Mi", mig_enabled=True, mig_static=True, mig_layout=layout),
@@ -356,7 +363,7 @@ def test_the_mixed_strategy_has_whole_cards_beside_instances() -> None:
         "nvidia.com/mig.strategy": "mixed",
         "nvidia.com/mig-1g.10gb.count": "28",
     }
-    node, offers, said = one(item(labels=labels, **{"nvidia.com/gpu": "4", "nvidia.com/mig-1g.10gb": "28"}))
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/gpu": "4", "nvidia.com/mig-1g.10gb": "28"}))
     assert [(gpu.count, gpu.mig_enabled, len(gpu.mig_layout)) for gpu in node.gpus] == [(4, False, 0), (4, True, 7)]
     assert offers["nvidia.com/gpu"].cards == (0, 1, 2, 3)
     assert offers["nvidia.com/mig-1g.10gb"].cards == tuple(card for card in (4, 5, 6, 7) for _ in range(7))
@@ -368,7 +375,7 @@ def test_several_profiles_share_one_card() -> None:
     labels = {"nvidia.com/gpu.product": A100, "nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "0"}
     made = item(
         labels=labels,
-        **{
+        devices={
             "nvidia.com/gpu": "0",
             "nvidia.com/mig-1g.10gb": "2",
             "nvidia.com/mig-2g.20gb": "1",
@@ -388,7 +395,7 @@ def test_several_profiles_share_one_card() -> None:
 
 def test_profiles_with_media_engines_are_other_profiles() -> None:
     labels = {"nvidia.com/gpu.product": A100, "nvidia.com/gpu.count": "1"}
-    made = item(labels=labels, **{"nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-1g.10gb.me": "1"})
+    made = item(labels=labels, devices={"nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-1g.10gb.me": "1"})
     _, offers, _ = one(made)
     assert {name: offer.profile for name, offer in offers.items()} == {
         "nvidia.com/mig-1g.10gb": "1g.10gb",
@@ -414,7 +421,7 @@ def test_instances_without_a_legal_place_are_countable(
 ) -> None:
     labels = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": count} if product else {}
     made = {f"nvidia.com/{name}": number for name, number in resources.items()}
-    node, offers, said = one(item(labels=labels, **made))
+    node, offers, said = one(item(labels=labels, devices=made))
     assert (node.gpus, offers, node.extended) == ((), {}, made)
     assert what in said
 
@@ -422,7 +429,7 @@ def test_instances_without_a_legal_place_are_countable(
 def test_the_resource_rules_over_the_profile_in_the_labels() -> None:
     """One profile, which the labels round to 3g.21gb: counted once."""
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/mig-3g.21gb.count": "2"}
-    node, offers, said = one(item(labels=labels, **{"nvidia.com/mig-3g.20gb": "2"}))
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/mig-3g.20gb": "2"}))
     assert list(offers) == ["nvidia.com/mig-3g.20gb"]
     assert [(gpu.count, len(gpu.mig_layout)) for gpu in node.gpus] == [(1, 2)]
     assert said[0] == "contradiction: a MIG profile in the labels that no resource is called by"
@@ -436,14 +443,14 @@ def test_shared_instances_are_countable() -> None:
         "nvidia.com/mig-1g.10gb.replicas": "2",
     }
     made = {"nvidia.com/mig-1g.10gb": "8", "nvidia.com/mig-2g.20gb.shared": "2"}
-    node, offers, said = one(item(labels=labels, **made))
+    node, offers, said = one(item(labels=labels, devices=made))
     assert (node.gpus, offers, node.extended) == ((), {}, made)
     assert said == ["assumed: MIG instances that are shared in turn"]
 
 
 def test_an_invalid_layout_offers_nothing() -> None:
     labels = {"nvidia.com/gpu.product": f"{A100}-MIG-INVALID", "nvidia.com/gpu.count": "0"}
-    node, offers, said = one(item(labels=labels, **{"nvidia.com/gpu": "0"}))
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/gpu": "0"}))
     assert (node.gpus, offers) == ((), {})
     assert said == ["contradiction: MIG instances that the single strategy does not offer (MIG-INVALID)"]
 
@@ -451,7 +458,7 @@ def test_an_invalid_layout_offers_nothing() -> None:
 def test_instances_that_do_not_work_are_those_on_the_last_cards() -> None:
     """21 instances on 3 cards, 9 of which work: card 0 whole, 2 of card 1, none of card 2."""
     labels = {"nvidia.com/gpu.product": A100, "nvidia.com/gpu.count": "3"}
-    node, offers, said = one(item(labels=labels, **{"nvidia.com/mig-1g.10gb": ("9", "21")}))
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/mig-1g.10gb": ("9", "21")}))
     assert [(gpu.health, len(gpu.mig_layout)) for gpu in node.gpus] == [
         ("healthy", 7),
         ("healthy", 2),
@@ -463,7 +470,7 @@ def test_instances_that_do_not_work_are_those_on_the_last_cards() -> None:
 
 def test_mig_that_is_being_configured_is_said() -> None:
     labels = {"nvidia.com/gpu.product": A100, "nvidia.com/mig.config.state": "pending"}
-    node, _, said = one(item(labels=labels, **{"nvidia.com/gpu": "2"}))
+    node, _, said = one(item(labels=labels, devices={"nvidia.com/gpu": "2"}))
     assert (node.gpus[0].count, said) == (2, ["assumed: MIG is being configured"])
 
 
@@ -495,7 +502,7 @@ def test_distributed_instances_are_all_there_and_can_exist(profiles: list[str]) 
     ],
 )
 def test_registered_cards_have_shares(text: str) -> None:
-    made = item(**{"nvidia.com/gpu": "20"})
+    made = item(devices={"nvidia.com/gpu": "20"})
     made["metadata"]["annotations"] = {"hami.io/node-nvidia-register": text}
     node, offers, said = one(made)
     assert [(gpu.model, gpu.memory, gpu.replicas, gpu.health) for gpu in node.gpus] == [
@@ -508,7 +515,7 @@ def test_registered_cards_have_shares(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["GPU-a,10", "GPU-a,x,1,100,T4,0,true", "[{", "GPU-a,0,1,100,T4,0,true"])
 def test_damaged_registers_are_errors_with_their_place(text: str) -> None:
-    made = item(**{"nvidia.com/gpu": "20"})
+    made = item(devices={"nvidia.com/gpu": "20"})
     made["metadata"]["annotations"] = {"hami.io/node-nvidia-register": text}
     with pytest.raises(InputError, match=r"items\[0\]\.metadata\.annotations\.hami\.io/node-nvidia-register"):
         read(made)
@@ -520,7 +527,7 @@ def test_damaged_registers_are_errors_with_their_place(text: str) -> None:
 def test_cards_and_thousandths_of_them_are_the_same_cards() -> None:
     labels = {"alibabacloud.com/gpu-card-model": "P100"}
     made = {"alibabacloud.com/gpu-count": "2", "alibabacloud.com/gpu-milli": "2000"}
-    node, offers, _ = one(item(labels=labels, **made))
+    node, offers, _ = one(item(labels=labels, devices=made))
     assert kinds(node) == [("P100", 2, "shared", None)]
     assert offers == {
         "alibabacloud.com/gpu-count": Offer((0, 1)),
@@ -530,24 +537,24 @@ def test_cards_and_thousandths_of_them_are_the_same_cards() -> None:
 
 def test_memory_of_a_vendor_has_the_unit_that_makes_it_the_cards() -> None:
     """22 units on 2 cards: a unit is an eleventh of a card, be it GiB or MiB; without cards nobody knows."""
-    node, offers, _ = one(item(**{"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "22"}))
+    node, offers, _ = one(item(devices={"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "22"}))
     assert (node.gpus[0].count, offers["aliyun.com/gpu-mem"]) == (2, Offer((0, 1), 11))
-    node, offers, said = one(item(**{"aliyun.com/gpu-mem": "22"}))
+    node, offers, said = one(item(devices={"aliyun.com/gpu-mem": "22"}))
     assert (node.gpus, offers, node.extended) == ((), {}, {"aliyun.com/gpu-mem": "22"})
     assert said == ["assumed: parts of cards of which nothing says how many are a card"]
 
 
 def test_cards_of_other_vendors() -> None:
     labels = {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.vram": "192G"}
-    node, _, _ = one(item(labels=labels, **{"amd.com/gpu": "8"}))
+    node, _, _ = one(item(labels=labels, devices={"amd.com/gpu": "8"}))
     assert node.gpus == (Gpu(model="AMD_Instinct_MI300X_OAM", count=8, memory="192Gi"),)
     old = {"beta.amd.com/gpu.product-name.Instinct_MI210": "4"}
-    assert kinds(one(item(labels=old, **{"amd.com/gpu": "4"}))[0]) == [("Instinct_MI210", 4, "shared", None)]
+    assert kinds(one(item(labels=old, devices={"amd.com/gpu": "4"}))[0]) == [("Instinct_MI210", 4, "shared", None)]
     intel = {"gpu.intel.com/product": "Max_1550", "gpu.intel.com/gpu-numbers": "0.1"}
-    node, offers, _ = one(item(labels=intel, **{"gpu.intel.com/i915": "20"}))
+    node, offers, _ = one(item(labels=intel, devices={"gpu.intel.com/i915": "20"}))
     assert (kinds(node), offers["gpu.intel.com/i915"].replicas) == ([("Max_1550", 2, "shared", 10)], 10)
-    assert kinds(one(item(**{"habana.ai/gaudi": "8"}))[0]) == [("Gaudi", 8, "shared", None)]
-    node, offers, _ = one(item(**{"aws.amazon.com/neuron": "16", "aws.amazon.com/neuroncore": "32"}))
+    assert kinds(one(item(devices={"habana.ai/gaudi": "8"}))[0]) == [("Gaudi", 8, "shared", None)]
+    node, offers, _ = one(item(devices={"aws.amazon.com/neuron": "16", "aws.amazon.com/neuroncore": "32"}))
     assert (node.gpus[0].count, offers["aws.amazon.com/neuroncore"].replicas) == (16, 2)
 
 
@@ -571,14 +578,14 @@ def test_slices_list_cards_by_name() -> None:
 def test_slices_beside_a_resource_are_the_same_cards() -> None:
     listed = devices(*(Device(f"gpu-{k}", A100, 80 * 2**30) for k in range(2)))
     labels = {"nvidia.com/gpu.product": A100}
-    node, offers, said = one(item(labels=labels, **{"nvidia.com/gpu": "2"}), devices=listed)
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/gpu": "2"}), devices=listed)
     assert (kinds(node), offers, said) == (
         [(A100, 2, "shared", None)],
         {"nvidia.com/gpu": Offer((0, 1))},
         [],
     )
     for units, cards, named in (("1", 2, 2), ("3", 3, 0)):
-        node, _, said = one(item(labels=labels, **{"nvidia.com/gpu": units}), devices=listed)
+        node, _, said = one(item(labels=labels, devices={"nvidia.com/gpu": units}), devices=listed)
         assert (sum(gpu.count for gpu in node.gpus), len(node.devices)) == (cards, named)
         assert said == ["contradiction: the cards of a resource and of the slices of a node"]
 
@@ -607,7 +614,7 @@ def zones(cpus: tuple[str, str], cards: tuple[int, ...], policy: str = "") -> di
 
 
 def test_cards_are_dealt_to_zones() -> None:
-    made = item(labels={"nvidia.com/gpu.product": A100}, **{"nvidia.com/gpu": "8"})
+    made = item(labels={"nvidia.com/gpu.product": A100}, devices={"nvidia.com/gpu": "8"})
     cluster, entries = read(made, zones=zones(("32", "32"), (6, 2), "single-numa-node"))
     assert [zone.gpus for zone in cluster.nodes[0].zones] == [(0, 1, 2, 3, 4, 5), (6, 7)]
     assert [zone.cpu for zone in cluster.nodes[0].zones] == ["32", "32"]
@@ -623,16 +630,16 @@ def test_zones_that_do_not_add_up_state_no_cpu() -> None:
 
 
 def test_zones_that_do_not_say_where_cards_are_are_left_out() -> None:
-    made = item(labels={"nvidia.com/gpu.product": A100}, **{"nvidia.com/gpu": "8"})
+    made = item(labels={"nvidia.com/gpu.product": A100}, devices={"nvidia.com/gpu": "8"})
     node, _, said = one(made, zones=zones(("32", "32"), (3, 2)))
     assert (node.zones, said) == ((), ["assumed: zones that do not say where the cards are"])
 
 
 def test_zones_count_units_of_shared_cards_and_know_those_of_hami() -> None:
     labels = {"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4"}
-    node, _, _ = one(item(labels=labels, **{"nvidia.com/gpu": "16"}), zones=zones(("32", "32"), (4, 12)))
+    node, _, _ = one(item(labels=labels, devices={"nvidia.com/gpu": "16"}), zones=zones(("32", "32"), (4, 12)))
     assert [zone.gpus for zone in node.zones] == [(0,), (1, 2, 3)]
-    made = item(**{"nvidia.com/gpu": "2"})
+    made = item(devices={"nvidia.com/gpu": "2"})
     made["metadata"]["annotations"] = {"hami.io/node-nvidia-register": "a,1,9,100,T4,1,true:b,1,9,100,T4,0,true:"}
     node, _, _ = one(made, zones=zones(("32", "32"), ()))
     assert [zone.gpus for zone in node.zones] == [(1,), (0,)]
@@ -642,7 +649,7 @@ def test_of_many_zones_those_with_cpus_are_kept() -> None:
     """One zone has the CPUs, eight are memory of cards."""
     made = tuple(NumaZone(id=k, cpu="64" if k == 0 else "0") for k in range(9))
     listed = {"n1": Zones(made, (1, *[0] * 8))}
-    node, _, said = one(item(labels={"nvidia.com/gpu.product": "GH200"}, **{"nvidia.com/gpu": "1"}), zones=listed)
+    node, _, said = one(item(labels={"nvidia.com/gpu.product": "GH200"}, devices={"nvidia.com/gpu": "1"}), zones=listed)
     assert [(zone.id, zone.gpus) for zone in node.zones] == [(0, (0,))]
     assert "ignored: zones without CPUs and cards" in said
 
@@ -794,7 +801,7 @@ SEED = item(
         "nvidia.com/mig-1g.10gb.count": "7",
         "topology.kubernetes.io/zone": "z",
     },
-    **{
+    devices={
         "nvidia.com/gpu": "4",
         "nvidia.com/mig-1g.10gb": "7",
         "nvidia.com/gpu.shared": "2",
