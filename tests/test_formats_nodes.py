@@ -435,6 +435,15 @@ def test_the_resource_rules_over_the_profile_in_the_labels() -> None:
     assert said[0] == "contradiction: a MIG profile in the labels that no resource is called by"
 
 
+def test_instances_that_are_alternatives_are_made_for_pods() -> None:
+    """4 cards could have 28 of 1g.10gb, or 8 of 3g.40gb, or 4 of 7g.80gb, and not all of them."""
+    labels = {"nvidia.com/gpu.product": A100, "nvidia.com/gpu.count": "4"}
+    counts = {"nvidia.com/mig-1g.10gb": "28", "nvidia.com/mig-3g.40gb": "8", "nvidia.com/mig-7g.80gb": "4"}
+    node, offers, _ = one(item(labels=labels, devices=counts))
+    assert [(gpu.count, gpu.mig_enabled, gpu.mig_static, gpu.mig_layout) for gpu in node.gpus] == [(4, True, False, ())]
+    assert (offers, node.extended) == ({}, {})
+
+
 def test_shared_instances_are_countable() -> None:
     labels = {
         "nvidia.com/gpu.product": A100,
@@ -775,7 +784,7 @@ def test_tiers_of_hypernodes_and_zones_beside_them() -> None:
         ({"metadata": {"name": "n1", "labels": {"": "x"}}}, r"items\[0\]\.metadata\.labels"),
         ({"metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "a\n"}}}, r"items\[0\]"),
         ({"status": {"allocatable": {"cpu": "-1"}}}, r"items\[0\]\.status\.allocatable\.cpu"),
-        ({"status": {"allocatable": {"memory": "6GiB"}}}, r"items\[0\]\.status\.allocatable\.memory"),
+        ({"status": {"allocatable": {"memory": "6GiB"}}}, r"items\[0\]\.status\.allocatable\.memory.*did you mean 6Gi"),
         ({"status": {"allocatable": {"x": 1e300}}}, r"items\[0\]\.status\.allocatable\.x"),
         ({"status": {"allocatable": {"nvidia.com/gpu": "1500m"}}}, r"items\[0\]\.status\.allocatable\.nvidia"),
         ({"spec": {"taints": [{"key": "a", "effect": "Never"}]}}, r"items\[0\]\.spec\.taints\[0\]\.effect"),

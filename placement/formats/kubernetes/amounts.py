@@ -86,7 +86,9 @@ def amounts(
             try:
                 exact(quantity)
             except (ValueError, OverflowError, ZeroDivisionError) as why:
-                raise _error(item, field, name, str(why)) from None
+                near = quantity.removesuffix("B") if isinstance(quantity, str) else ""
+                remedy = f"did you mean {near}?" if near and near != quantity else "correct the amount"
+                raise _error(item, field, name, str(why), remedy) from None
     if allocatable is None and capacity is not None:
         ledger.assumed("a node states no allocatable", "all of its capacity, as the kubelet does", item.where)
         allocatable = capacity
@@ -119,6 +121,6 @@ def countable(found: Amounts, taken: frozenset[str], ledger: Ledger) -> dict[str
     return extended
 
 
-def _error(item: Item[Any], field: str, name: str, what: str) -> InputError:
+def _error(item: Item[Any], field: str, name: str, what: str, remedy: str = "correct the amount") -> InputError:
     path = f"{item.path}.status.{field}.{name}".removeprefix(".")
-    return InputError.one(what, "correct the amount", path=path, source=item.file)
+    return InputError.one(what, remedy, path=path, source=item.file)

@@ -6,6 +6,7 @@ The plugin: https://github.com/NVIDIA/k8s-device-plugin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from placement.formats.kubernetes.found import KEPT, Cards, Source, append
 from placement.formats.kubernetes.mig_cards import Layout, distributed
@@ -14,6 +15,13 @@ from placement.formats.kubernetes.parts import Offer
 from placement.hardware import mig
 from placement.snapshot import Gpu, MigInstance
 from placement.snapshot.fields import MOST_CARDS
+
+
+class _Card(TypedDict):
+    model: str
+    memory: str | None
+    compute_capability: str
+
 
 GPU, SHARED, MIG = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-"
 
@@ -150,6 +158,11 @@ def _instances(source: Source, found: Cards, profiles: Mapping[str, str], physic
         return
     wanted = tuple((profile, units[name][1]) for name, profile in named.items())
     layouts = distributed(model, wanted, physical if len(named) == len(kinds) else None)
+    if layouts is None and physical is not None and _alternatives(geometry, wanted, physical):
+        source.assume("as many MIG instances of each profile as cards could have", "cards in which pods get instances")
+        found.add(physical, 0, mig_enabled=True, **_card(source.known))
+        found.taken.update(named)
+        return
     if layouts is None and physical is not None:
         layouts = distributed(model, wanted, None)
         if layouts is not None:
@@ -203,9 +216,7 @@ def _add_layouts(
         kept = layout if broken else tuple(works)
         card = found.number
         gpu = Gpu(
-            model=source.known.model,
-            memory=_card_memory(source.known),
-            compute_capability=source.known.compute_capability,
+            **_card(source.known),
             health="unhealthy" if broken else "healthy",
             mig_enabled=True,
             mig_static=True,
@@ -217,7 +228,13 @@ def _add_layouts(
     return places
 
 
-def _card_memory(known: CardLabels) -> str | None:
+def _alternatives(geometry: mig.Geometry, wanted: Sequence[tuple[str, int]], cards: int) -> bool:
+    """Return whether each of several profiles is counted as if there were no other on the cards."""
+    most = [(kind.alone(0) * cards, count) for name, count in wanted if (kind := geometry.profile(name)) is not None]
+    return len(most) > 1 and all(count == all_of_it for all_of_it, count in most)
+
+
+def _card(known: CardLabels) -> _Card:
     geometry = mig.geometry(known.model)
     stated = None if geometry is None or geometry.memory is None else f"{geometry.memory}Mi"
-    return known.memory or stated
+    return _Card(model=known.model, memory=known.memory or stated, compute_capability=known.compute_capability)
