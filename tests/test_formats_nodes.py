@@ -435,6 +435,19 @@ def test_the_resource_rules_over_the_profile_in_the_labels() -> None:
     assert said[0] == "contradiction: a MIG profile in the labels that no resource is called by"
 
 
+def test_a_partition_that_a_cloud_makes_is_a_mig_instance() -> None:
+    labels = {
+        "cloud.google.com/gke-accelerator": "nvidia-h100-80gb",
+        "cloud.google.com/gke-gpu-partition-size": "1g.10gb",
+    }
+    node, offers, _ = one(item(labels=labels, devices={"nvidia.com/gpu": "7"}))
+    assert [(gpu.count, gpu.mig_enabled, len(gpu.mig_layout)) for gpu in node.gpus] == [(1, True, 7)]
+    assert offers["nvidia.com/gpu"].profile == "1g.10gb"
+    labels["cloud.google.com/gke-max-shared-clients-per-gpu"] = "2"
+    node, offers, _ = one(item(labels=labels, devices={"nvidia.com/gpu": "14"}))
+    assert (node.gpus, offers, node.extended) == ((), {}, {"nvidia.com/gpu": "14"})
+
+
 def test_instances_that_are_alternatives_are_made_for_pods() -> None:
     """4 cards could have 28 of 1g.10gb, or 8 of 3g.40gb, or 4 of 7g.80gb, and not all of them."""
     labels = {"nvidia.com/gpu.product": A100, "nvidia.com/gpu.count": "4"}
@@ -551,6 +564,26 @@ def test_memory_of_a_vendor_has_the_unit_that_makes_it_the_cards() -> None:
     node, offers, said = one(item(devices={"aliyun.com/gpu-mem": "22"}))
     assert (node.gpus, offers, node.extended) == ((), {}, {"aliyun.com/gpu-mem": "22"})
     assert said == ["assumed: parts of cards of which nothing says how many are a card"]
+
+
+def test_parts_beside_a_resource_are_of_its_cards() -> None:
+    labels = {"node.koordinator.sh/gpu-model": "A30"}
+    parts = {"koordinator.sh/gpu-core": "200", "koordinator.sh/gpu-memory": "48Gi"}
+    node, offers, said = one(item(labels=labels, devices={"nvidia.com/gpu": "2", **parts}))
+    assert kinds(node) == [("A30", 2, "shared", None)]
+    assert offers == {"nvidia.com/gpu": Offer((0, 1)), "koordinator.sh/gpu-core": Offer((0, 1), 100)}
+    assert (node.extended, said) == ({"koordinator.sh/gpu-memory": "48Gi"}, [])
+    node, _, said = one(item(labels=labels, devices={"nvidia.com/gpu": "3", **parts}))
+    assert (node.gpus[0].count, node.extended) == (3, parts)
+    assert said == ["contradiction: one resource states more cards than another"]
+
+
+def test_volcano_registers_cards_in_fewer_fields() -> None:
+    made = item(devices={"volcano.sh/vgpu-number": "8"})
+    made["metadata"]["annotations"] = {"volcano.sh/node-vgpu-register": "GPU-a,8,24576,NVIDIA-NVIDIA A10,true:"}
+    node, offers, _ = one(made)
+    assert node.gpus == (Gpu(model="NVIDIA-A10", memory="24576Mi", replicas=8),)
+    assert offers == {"volcano.sh/vgpu-number": Offer((0,), 8)}
 
 
 def test_cards_of_other_vendors() -> None:

@@ -110,8 +110,7 @@ def _family(source: Source, found: Cards, family: Family) -> None:
     if found.number:
         indices = range(found.number)
     else:
-        models = (source.labels[key] for key in family.models if source.labels.get(key))
-        model = source.known.model or next(models, family.model)
+        model = family.model or source.known.model
         if not model:
             source.assume("cards of which no label says the model", f"the model {UNKNOWN}")
         if there > working:

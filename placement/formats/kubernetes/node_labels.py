@@ -38,6 +38,7 @@ _MODELS = (
     "aliyun.accelerator/nvidia_name",
     "alibabacloud.com/gpu-card-model",
     "aliyun.accelerator/card_model",
+    "node.koordinator.sh/gpu-model",
 )
 """Labels that say the model of NVIDIA's cards where feature discovery does not run."""
 

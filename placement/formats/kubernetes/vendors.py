@@ -90,16 +90,13 @@ class Family:
         Resources of which so many units are a card; None where that differs, as for memory.
     labels : tuple of str
         Labels that say how many cards there are.
-    models : tuple of str
-        Labels that say the model, where those of NVIDIA's cards do not.
     model : str
-        Where no label says it.
+        Where no label of NVIDIA's cards says it; they are all theirs, but for those of a family that has one.
     """
 
     counts: tuple[str, ...] = ()
     parts: dict[str, int | None] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
     model: str = ""
 
 
@@ -113,7 +110,6 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         (),
         {"koordinator.sh/gpu-core": 100, "koordinator.sh/gpu-memory-ratio": 100, "koordinator.sh/gpu": 100},
-        models=("node.koordinator.sh/gpu-model",),
     ),
     Family((), {"tencent.com/vcuda-core": 100, "tencent.com/vcuda-memory": None}),
     Family(
