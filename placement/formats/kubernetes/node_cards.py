@@ -56,10 +56,11 @@ def _registered(source: Source, found: Cards) -> None:
     if any(card.mode == "mig" for card in cards):
         source.assume("shares that are MIG instances made for pods", "shares of the card")
     for card, works in zip(cards, healthy, strict=True):
-        if source.known.model and mig.geometry(source.known.model) == mig.geometry(card.model) is not None:
-            model = source.known.model
-        else:
-            model = card.model or source.known.model or UNKNOWN
+        model = card.model or source.known.model or UNKNOWN
+        if source.known.model and mig.geometry(model) is not None:
+            # of two names of one model that of the label, which pods select by
+            same = mig.geometry(model) == mig.geometry(source.known.model)
+            model = source.known.model if same else model
         gpu = Gpu(
             model=model,
             memory=f"{card.memory}Mi" if card.memory else source.known.memory,

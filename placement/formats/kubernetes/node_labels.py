@@ -99,6 +99,8 @@ def card_labels(labels: Labels, ledger: Ledger, where: str) -> CardLabels:
             ledger.contradiction("sharing-strategy none and replicas above 1", "the replicas, by time-slicing", where)
         elif not said:
             ledger.assumed("how replicas share a card", "by time-slicing, the only way before the label", where)
+    if said not in ("", "none", "mps", "time-slicing", "time-sharing"):
+        ledger.ignored("a sharing strategy in the labels", "none that is known; replicas are by time-slicing", where)
     megabytes = whole(labels, "nvidia.com/gpu.memory", ledger, where)
     return CardLabels(
         model=full or next((labels[key] for key in _MODELS if labels.get(key)), ""),
