@@ -45,7 +45,7 @@ def applied(node: Node, facts: Facts, held: Held, of_one: bool, ledger: Ledger) 
         ledger.contradiction("number of cards of a node", "the snapshot; what nvidia-smi says is not taken", where)
         return node
     if count is not None:
-        cards = [gpu for gpu in node.gpus for _ in range(gpu.count)] or [None] * count
+        cards: list[Gpu | None] = [gpu for gpu in node.gpus for _ in range(gpu.count)] or [None] * count
         node = msgspec.structs.replace(
             node,
             gpus=_runs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import cast
 
 import msgspec
@@ -195,4 +196,4 @@ def _overlap(lists: list[str]) -> bool:
         cast("tuple[int, int]", tuple(map(int, part.split("-")))) for text in lists for part in text.split(",")
     )
     backwards = any(first > last for first, last in ranges)
-    return backwards or any(one[1] >= other[0] for one, other in zip(ranges, ranges[1:], strict=False))
+    return backwards or any(one[1] >= other[0] for one, other in pairwise(ranges))
