@@ -116,7 +116,9 @@ def test_cards_come_in_the_order_of_their_indices_with_what_they_are() -> None:
     assert (first.name, second.name) == ("gpu-2", "gpu-10")
     assert (first.model, first.memory, first.uuid) == (LABEL, 81559 * 2**20, "GPU-2")
     assert first.compute_capability == "9.0"
-    assert first.healthy and first.whole and first.profiles == {}
+    assert first.healthy
+    assert first.whole
+    assert first.profiles == {}
     assert devices.drivers == {"n1": (DRIVER, "n1")}
     assert said(ledger) == set()
 
@@ -355,7 +357,8 @@ def _snapshot(node: Node, task: Task, name: str = "a/p") -> Snapshot:
 
 def _written(snapshot: Snapshot) -> Any:
     plan = pl.solve(snapshot, solver="fastest-fit")
-    assert plan.checked and len(plan.tasks) == 1
+    assert plan.checked
+    assert len(plan.tasks) == 1
     return json.loads(write.write(snapshot, plan))
 
 

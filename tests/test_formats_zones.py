@@ -74,7 +74,11 @@ def test_the_older_form_says_the_policy_in_a_list_and_may_have_capacity_alone() 
 
 @pytest.mark.parametrize(
     ("listed", "policy"),
-    [("SingleNUMANodePodLevel", "single-numa-node"), ("Restricted", "restricted"), ("BestEffortPodLevel", "best-effort")],
+    [
+        ("SingleNUMANodePodLevel", "single-numa-node"),
+        ("Restricted", "restricted"),
+        ("BestEffortPodLevel", "best-effort"),
+    ],
 )
 def test_every_policy_has_its_name(listed: str, policy: str) -> None:
     found, _ = read(topology(zone("node-0", cpu=1), topologyPolicies=[listed]))
@@ -84,7 +88,9 @@ def test_every_policy_has_its_name(listed: str, policy: str) -> None:
 def test_memory_of_cards_is_no_zone() -> None:
     # bytedance/xpu-perf issue 129: nine NUMA nodes, of which one has CPUs
     found, ledger = read(
-        topology(zone("node-0", cpu=72, memory="480Gi", gpu=1), *(zone(f"node-{n}", memory="12Gi") for n in range(1, 9)))
+        topology(
+            zone("node-0", cpu=72, memory="480Gi", gpu=1), *(zone(f"node-{n}", memory="12Gi") for n in range(1, 9))
+        )
     )
     assert found["n1"] == Zones(zones=(NumaZone(id=0, cpu=72, memory="480Gi"),), cards=(1,))
     assert said(ledger) == {"NUMA zones without CPU"}
@@ -130,11 +136,14 @@ def test_amounts_that_only_some_zones_say_are_left_out() -> None:
 
 def test_too_many_zones_and_zones_of_other_kinds_are_named() -> None:
     found, ledger = read(topology(*(zone(f"node-{n}", cpu=1) for n in range(9))))
-    assert found == {} and said(ledger) == {"NUMA zones of a node"}
+    assert found == {}
+    assert said(ledger) == {"NUMA zones of a node"}
     found, ledger = read(topology(zone("node-0", cpu=1), {"name": "core-0", "type": "Core"}))
-    assert len(found["n1"].zones) == 1 and said(ledger) == {"zones that are no NUMA nodes"}
+    assert len(found["n1"].zones) == 1
+    assert said(ledger) == {"zones that are no NUMA nodes"}
     found, ledger = read(topology())
-    assert found == {} and said(ledger) == {"NodeResourceTopology without zones"}
+    assert found == {}
+    assert said(ledger) == {"NodeResourceTopology without zones"}
 
 
 def test_the_first_of_two_objects_is_believed() -> None:

@@ -250,7 +250,8 @@ def _only_node(selector: Mapping[str, object] | None) -> str:
     if not isinstance(terms, list) or len(terms) != 1 or not isinstance(terms[0], dict):
         return ""
     for key, name in (("matchFields", "metadata.name"), ("matchExpressions", "kubernetes.io/hostname")):
-        for one in terms[0].get(key) or ():
+        listed = terms[0].get(key)
+        for one in listed if isinstance(listed, list) else ():
             if isinstance(one, dict) and one.get("key") == name and one.get("operator") == "In":
                 values = one.get("values")
                 if isinstance(values, list) and len(values) == 1 and isinstance(values[0], str):
