@@ -192,6 +192,13 @@ def test_tainted_cards_take_no_work() -> None:
     assert [card.healthy for card in devices.by_node["n1"]] == [False, False, True]
 
 
+def test_a_taint_of_a_mig_device_keeps_its_card_free_of_new_work() -> None:
+    tainted = {**part(0, "1g.10gb", "m", 6), "taints": [{"key": "k", "effect": "NoSchedule"}]}
+    devices, ledger = read(piece([gpu(0), tainted]))
+    assert not devices.by_node["n1"][0].healthy
+    assert said(ledger) == {"card of a MIG device with a taint"}
+
+
 def test_devices_of_other_kinds_and_of_no_single_node_are_named() -> None:
     channels = piece([{"name": "channel-0"}])
     channels["spec"]["driver"] = "compute-domain.nvidia.com"
@@ -307,6 +314,18 @@ def test_allocated_devices_are_cards_of_nodes() -> None:
     )
     assert devices.claims["a/gone"] == Claim(gpus=1, reserved_for=("p",))
     assert "device that is allocated and that no slice lists" in said(ledger)
+
+
+def test_a_device_may_be_shared_under_numbers_of_shares() -> None:
+    shared = [allocated("gpu-0", pod=pod) for pod in ("p", "q")]
+    for number, status in enumerate(shared):
+        status["allocation"]["devices"]["results"][0]["shareID"] = f"00000000-0000-0000-0000-00000000000{number}"
+    devices, ledger = read(
+        piece([gpu(0, allowMultipleAllocations=True)]),
+        *(claim(f"c{n}", exactly(), one) for n, one in enumerate(shared)),
+    )
+    assert [devices.claims[f"a/c{n}"].cards for n in range(2)] == [(0,), (0,)]
+    assert "devices that several claims share" in said(ledger)
 
 
 def test_a_card_given_away_whole_and_in_part_is_named() -> None:

@@ -192,6 +192,13 @@ def test_processes_on_an_instance_hold_that_instance() -> None:
     assert [group.task.mig_profile for group in snapshot.jobs[0].groups if group.task] == ["4g.20gb", "2g.10gb"]
 
 
+def test_a_card_at_work_whose_instances_are_not_listed_is_held_as_a_whole() -> None:
+    rows = "index, name, memory.used [MiB], mig.mode.current\n0, NVIDIA A100-SXM4-40GB, 20000 MiB, Enabled\n"
+    _, snapshot, noted = one(rows)
+    assert snapshot.jobs[0].groups[0].task == Task(gpus=1, mig_profile="7g.40gb")
+    assert "MIG instances of a card" in noted
+
+
 TEXT = f"""
 ==============NVSMI LOG==============
 
@@ -432,6 +439,8 @@ def test_a_card_with_mig_of_an_unknown_model_takes_no_work() -> None:
         ("index, name\n0\n", "line 2: 1 fields, expected 2"),
         ("index, name\nx, A\n", "line 2: 'x' is no index of a card"),
         (INSTANCES.replace("2:2", "2"), "line 6: the row is damaged"),
+        ("| Compute instances: |\n|   0      7       MIG 1g.5gb   0   0   0:1 |\n", "nothing in it says which cards"),
+        ("| NVIDIA-SMI 590.48.01   Driver Version: 590.48.01 |\n", "it is no output of nvidia-smi that is known"),
     ],
 )
 def test_damage_is_one_error_with_its_place(text: str, what: str) -> None:

@@ -238,7 +238,8 @@ class Claims:
             key = result.driver, result.pool, result.device
             if not result.driver.startswith("gpu.") or result.admin_access:
                 continue
-            other = holder.setdefault(key, path)
+            # a device that several claims share is allocated to each under a number of its own
+            other = path if result.share_id else holder.setdefault(key, path)
             if other != path:
                 what = f"the device {show(result.device)} is allocated twice, here and at {other}"
                 raise InputError.one(what, "dump the claims again", path=path, source=item.file)

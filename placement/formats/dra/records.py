@@ -191,6 +191,7 @@ class Result(msgspec.Struct, rename="camel", gc=False):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
+    share_id: str | None = msgspec.field(default=None, name="shareID")
 
 
 class Results(msgspec.Struct, gc=False):

@@ -301,6 +301,8 @@ def _cards(
             if spot is not None:
                 spots[part.key] = spot
                 profiles.setdefault(spot.profile, set()).add(spot.start)
+        if card.whole is not None and not card.whole.tainted and any(part.tainted for part in card.parts):
+            ledger.assumed("card of a MIG device with a taint", "it takes no new work at all", card.whole.where)
         found.append(_made(card, {name: tuple(sorted(starts)) for name, starts in profiles.items()}))
     return tuple(found)
 
@@ -314,7 +316,7 @@ def _made(card: _Card, profiles: Mapping[str, tuple[int, ...]]) -> Device:
         memory=card.whole.memory if card.whole is not None else None,
         uuid=first.text("uuid") if card.whole is not None else first.text("parentUUID"),
         profiles=profiles,
-        healthy=not (first.tainted if card.whole is not None else all(part.tainted for part in card.parts)),
+        healthy=not (first.tainted or any(part.tainted for part in card.parts)),
         compute_capability=capability[0] if capability else "",
         whole=card.whole is not None,
     )

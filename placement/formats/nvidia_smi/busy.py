@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from placement.formats.ledger import Ledger
 from placement.formats.nvidia_smi.apply import Held
 from placement.formats.nvidia_smi.facts import Card, Facts
+from placement.hardware import mig
 from placement.snapshot import Gpu, Job, MigInstance, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.snapshot.leaves import leaf_tasks
 
@@ -80,6 +81,8 @@ def _job(node: str, index: int, gpu: Gpu, card: Card, held: Held) -> Job | None:
     if gpu.mig_enabled:
         taken = held.get(index, frozenset())
         mine = [one for one in _instances(gpu, card) if (one.profile, one.start) not in taken]
+        if taken and not gpu.mig_layout:
+            return None  # what runs there is known, and what else there is, is not
         tasks = [Task(gpus=1, mig_profile=one.profile) for one in mine]
         starts = [(one.start,) for one in mine]
     elif index in held:
@@ -100,7 +103,11 @@ def _job(node: str, index: int, gpu: Gpu, card: Card, held: Held) -> Job | None:
 
 
 def _instances(gpu: Gpu, card: Card) -> list[MigInstance]:
-    """Return the instances with processes; all of the card, where it is not said which."""
+    """Return the instances with processes; all of the card, where it is not said which, or what there are."""
+    geometry = mig.geometry(gpu.model)
+    if not gpu.mig_layout and geometry is not None:
+        largest = max(geometry.profiles, key=lambda profile: (profile.size, profile.plain))
+        return [MigInstance(profile=largest.name, start=largest.starts[0])]
     numbers = [one.id for one in card.instances or ()]
     layout = gpu.mig_layout
     if len(numbers) != len(layout) or not card.busy_instances or not card.busy_instances <= set(numbers):

@@ -47,12 +47,6 @@ def instances(file: File) -> Facts:
     return facts
 
 
-def compute(file: File, ledger: Ledger) -> Facts:
-    """Return nothing: compute instances split a GPU instance, and a snapshot has GPU instances."""
-    ledger.ignored("compute instances", "a MIG instance is taken as a whole", file.name)
-    return Facts(file)
-
-
 def profiles(file: File, models: dict[int, str], ledger: Ledger) -> None:
     """Compare the table of profiles with the catalogue of hardware.
 

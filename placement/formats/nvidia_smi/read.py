@@ -151,6 +151,8 @@ def _parsed(file: File, ledger: Ledger) -> Facts | None:
     if kind == "instances":
         return mig.instances(file)
     if kind == "compute":
-        return mig.compute(file, ledger)
+        # compute instances split a GPU instance, and a snapshot has GPU instances
+        ledger.ignored("compute instances", "a MIG instance is taken as a whole", file.name)
+        return None
     known = "-q -x, -q, -L, --query-gpu=… --format=csv, topo -m, mig -lgi, -lci or -lgip"
     raise file.error("it is no output of nvidia-smi that is known", f"print it with {known}")
