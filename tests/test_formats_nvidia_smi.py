@@ -363,7 +363,10 @@ def test_a_pattern_gives_all_nodes_links_and_zones_and_no_names() -> None:
     assert noted == set()
     found, noted = beside(cluster(*nodes), file(xml(card(0, processes=process()), card(1)), "n*"))
     assert found.jobs == ()
-    assert noted == {"names, MIG instances and health of cards", "processes on cards"}
+    assert noted == {"UUIDs of cards", "processes on cards"}
+    found, noted = beside(cluster(*nodes), file(xml(card(0, mig="Enabled"), card(1)), "n*"))
+    assert not found.nodes[0].gpus[0].mig_enabled
+    assert noted == {"UUIDs of cards", "MIG mode and health of cards"}
 
 
 def test_a_counted_entry_goes_by_its_own_name() -> None:

@@ -31,8 +31,11 @@ def applied(node: Node, facts: Facts, held: Held, of_one: bool, ledger: Ledger) 
     ledger : Ledger
     """
     where = facts.file.name
-    if not of_one and any(card.uuid or card.instances or card.healthy is False for card in facts.cards.values()):
-        ledger.unsupported("names, MIG instances and health of cards", "the file is given for several nodes", where)
+    if not of_one:
+        if any(card.uuid for card in facts.cards.values()):
+            ledger.ignored("UUIDs of cards", "the file is given for several nodes", where)
+        if any(card.mig or card.healthy is False for card in facts.cards.values()):
+            ledger.unsupported("MIG mode and health of cards", "the file is given for several nodes", where)
     total = sum(gpu.count for gpu in node.gpus)
     count = facts.matrix.cards if facts.matrix is not None else facts.total
     if count is None and facts.cards:
