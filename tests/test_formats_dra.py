@@ -209,6 +209,17 @@ def test_devices_of_other_kinds_and_of_no_single_node_are_named() -> None:
     assert said(ledger) == {"devices that are no cards", "devices that several nodes reach"}
 
 
+def test_cards_of_other_drivers_are_cards() -> None:
+    other = gpu(0, "AMD Instinct MI300X")
+    other["attributes"]["type"] = {"string": "amdgpu"}
+    slice_ = piece([other, {**part(0, "x", "p"), "attributes": attributes(type="amdgpu-partition")}])
+    slice_["spec"]["driver"] = "gpu.amd.com"
+    devices, ledger = read(slice_)
+    assert [card.model for card in devices.by_node["n1"]] == ["AMD-Instinct-MI300X"]
+    assert devices.drivers["n1"] == ("gpu.amd.com", "n1")
+    assert said(ledger) == {"card in another form, or a part of it that is no MIG device"}
+
+
 def test_a_slice_may_name_its_node_by_a_selector() -> None:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n7"]}]}
     devices, _ = read(piece([gpu(0)], node="", nodeSelector={"nodeSelectorTerms": [term]}))
@@ -275,6 +286,9 @@ def test_selectors_mean_the_models_whose_cards_pass() -> None:
         claim("any", exactly(DRIVER, f"{memory} >= quantity('1Gi')")),
         claim("absent", exactly(DRIVER, f"{product} == 'NVIDIA B200'")),
         claim("none", exactly(DRIVER, f"{memory} >= quantity('1Ti')")),
+        claim("like", exactly(DRIVER, f"{product}.lowerAscii().matches('^.*a100.*$')")),
+        claim("end", exactly(DRIVER, f"{product}.endsWith('L4')")),
+        claim("start", exactly(DRIVER, f"{product}.matches('^L4')")),
     )
     a100, l4 = "NVIDIA-A100-SXM4-40GB", "NVIDIA-L4"
     assert {name: one.gpu_models for name, one in devices.claims.items()} == {
@@ -285,6 +299,9 @@ def test_selectors_mean_the_models_whose_cards_pass() -> None:
         "a/any": (),
         "a/absent": ("NVIDIA-B200",),
         "a/none": ("no card that its claim admits",),
+        "a/like": (a100,),
+        "a/end": (l4,),
+        "a/start": ("no card that its claim admits",),
     }
     assert said(ledger) == set()
 
@@ -293,10 +310,10 @@ def test_a_selector_of_another_form_is_named_and_refused_when_strict() -> None:
     items = (
         piece([gpu(0)]),
         device_class(DRIVER, f"device.driver == '{DRIVER}'"),
-        claim("c", exactly(DRIVER, "device.attributes['x'].y.matches('^H')  ||  true")),
+        claim("c", exactly(DRIVER, "device.attributes['x'].y.matches('^H+')  ||  true")),
     )
     _, ledger = read(*items)
-    assert said(ledger) == {"selector of devices device.attributes['x'].y.matches('^H') || true"}
+    assert said(ledger) == {"selector of devices device.attributes['x'].y.matches('^H+') || true"}
     with pytest.raises(InputError, match="without --strict"):
         read(*items, strict=True)
 
@@ -362,7 +379,18 @@ def test_templates_are_read_like_claims() -> None:
     assert devices.templates == {"default/t": Claim(gpus=8)}
 
 
-@pytest.mark.parametrize("text", ["", "true", "a && b", "device.driver == 'x' || true", "((", "device.driver == x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "true",
+        "a && b",
+        "device.driver == 'x' || true",
+        "((",
+        "device.driver == x",
+        "device.attributes['x'].y.matches('a|b')",
+    ],
+)
 def test_other_expressions_are_not_guessed_at(text: str) -> None:
     assert selectors.tests(text) is None
 

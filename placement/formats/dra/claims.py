@@ -17,7 +17,7 @@ from placement.formats.dra.records import (
     Selector,
 )
 from placement.formats.dra.selectors import DRIVER, Test, tests
-from placement.formats.dra.slices import NVIDIA, Inventory, Listed, Spot
+from placement.formats.dra.slices import NVIDIA, Inventory, Listed, Spot, kind_of
 from placement.formats.kubernetes.objects import Item, Objects
 from placement.formats.kubernetes.parts import Claim
 from placement.formats.ledger import Ledger
@@ -157,7 +157,7 @@ class Claims:
         return self._kind(parts, where)
 
     def _kind(self, parts: Sequence[Test], where: str) -> _Asked | None:
-        types = {value for part in parts if part.attribute == "type" for value in part.values}
+        types = {kind_of(value) for part in parts if part.attribute == "type" for value in part.values}
         fitting = [one for one in self._kinds.values() if all(part.passes(one) for part in parts)]
         kinds = types or {one.kind for one in fitting}
         drivers = {value for part in parts if part.attribute == DRIVER for value in part.values}

@@ -18,6 +18,8 @@ _ATTRIBUTE = rf"device\.attributes\[{_STRING}\]\.(\w+)"
 _DRIVER = re.compile(rf"device\.driver\s*==\s*{_STRING}")
 _EQUAL = re.compile(rf"{_ATTRIBUTE}\s*(==|!=)\s*(?:{_STRING}|(\d{{1,9}}|true|false))")
 _IN = re.compile(rf"{_ATTRIBUTE}\s+in\s+\[\s*({_STRING}(?:\s*,\s*{_STRING})*)\s*\]")
+_PART = re.compile(rf"{_ATTRIBUTE}(\.lowerAscii\(\))?\.(matches|contains|startsWith|endsWith)\(\s*{_STRING}\s*\)")
+_PATTERN = re.compile(r"(?P<start>\^)?(?P<before>\.\*)?(?P<text>[\w -]+)(?P<after>\.\*)?(?P<end>\$)?", re.ASCII)
 _CAPACITY = rf"device\.capacity\[{_STRING}\]\.(\w+)"
 _QUANTITY = rf"quantity\(\s*{_STRING}\s*\)"
 _COMPARE = re.compile(rf"{_CAPACITY}\.compareTo\(\s*{_QUANTITY}\s*\)\s*(>=|>|==|<=|<)\s*0")
@@ -91,12 +93,36 @@ def _test(text: str) -> Test | None:
         attribute = among[3]
         values = tuple(one or other for one, other in re.findall(_STRING, among[4]))
         return Test(lambda device: _said(device, attribute) in values, attribute, values)
+    part = _PART.fullmatch(text)
+    if part is not None:
+        return _part(part[3], bool(part[4]), part[5], part[6] if part[6] is not None else part[7])
     for pattern, order in ((_COMPARE, (4, 5, 6)), (_PLAIN, (5, 6, 4))):
         compared = pattern.fullmatch(text)
         if compared is not None and compared[3] == "memory":
             first, second, sign = compared.group(*order)
             return _memory(first or second or "", _COMPARED[sign])
     return None
+
+
+def _part(attribute: str, lower: bool, how: str, text: str) -> Test | None:
+    """Return whether a part of an attribute is some text; None for a pattern that says more than that."""
+    begins, ends = how == "startsWith", how == "endsWith"
+    if how == "matches":
+        pattern = _PATTERN.fullmatch(text)
+        if pattern is None:
+            return None
+        text = pattern["text"]
+        begins = bool(pattern["start"]) and not pattern["before"]
+        ends = bool(pattern["end"]) and not pattern["after"]
+
+    def passes(device: Listed) -> bool:
+        value = _said(device, attribute)
+        value = value.lower() if lower else value
+        if begins and ends:
+            return value == text
+        return value.startswith(text) if begins else value.endswith(text) if ends else text in value
+
+    return Test(passes, attribute)
 
 
 def _memory(text: str, passes: Callable[[int, int], bool]) -> Test | None:

@@ -39,7 +39,7 @@ class Listed:
     driver, pool, name : str
     node : str
     kind : str
-        ``"gpu"``, ``"mig"``, or another.
+        See `kind_of`.
     attributes : mapping of str to Value
         By name without the driver.
     memory : int, optional
@@ -145,6 +145,9 @@ def _listed(objects: Objects, ledger: Ledger) -> list[Listed]:
     pools: dict[tuple[str, str], list[Item[Slice]]] = {}
     for item in objects.of(GROUP, "ResourceSlice", Slice):
         spec = item.value.spec
+        if not spec.driver:
+            ledger.unsupported("slices without a driver", "they are of an API before v1alpha3", item.where)
+            continue
         if not spec.driver.startswith("gpu."):
             ledger.ignored("devices that are no cards", "a snapshot has no such devices", item.where)
             continue
@@ -225,13 +228,22 @@ def _device(item: Item[Slice], device: SliceDevice, path: str, driver: str, pool
         pool=pool,
         name=device.name,
         node=node,
-        kind=(kind.string if kind is not None else None) or "gpu",
+        kind=kind_of((kind.string if kind is not None else None) or "gpu"),
         attributes=attributes,
         memory=None if memory is None else _amount(item, path, memory, "memory"),
         counters=counters,
         tainted=bool(effects & {"NoSchedule", "NoExecute"}),
         where=where,
     )
+
+
+def kind_of(text: str) -> str:
+    """Return ``"gpu"``, ``"mig"``, or something else for a part of a card or another form of it.
+
+    Drivers have their own words in the attribute `type`: ``gpu``, ``mig``, ``vfio``, ``amdgpu``, ``amdgpu-partition``.
+    """
+    low = text.lower()
+    return "gpu" if low.endswith("gpu") else low
 
 
 def _amount(item: Item[Slice], path: str, amount: object, name: str) -> int:
@@ -290,7 +302,9 @@ def _cards(
                 called.setdefault(other, key)
             cards.setdefault(key, _Card(key)).parts.append(device)
         elif device.kind != "gpu":
-            ledger.ignored("card for pass-through", "it is one of the cards in another form", device.where)
+            ledger.unsupported(
+                "card in another form, or a part of it that is no MIG device", "only cards are read", device.where
+            )
     found = []
     for index, card in enumerate(sorted(cards.values(), key=_order)):
         profiles: dict[str, set[int]] = {}

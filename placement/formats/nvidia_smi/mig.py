@@ -75,7 +75,7 @@ def profiles(file: File, models: dict[int, str], ledger: Ledger) -> None:
         if nominal is not None and abs(float(nominal[1]) - gibibytes) > _NOMINAL:
             ledger.contradiction(
                 "gigabytes in the name of a MIG profile are not those of its memory",
-                "the memory for what fits, the name for which profile it is",
+                "the name says which profile it is, and the catalogue what it has",
                 where,
             )
         geometry = mig.geometry(models.get(int(found[1]), ""))
