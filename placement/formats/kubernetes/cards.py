@@ -1,0 +1,251 @@
+"""What units of a resource are on a node, and the cards that a pod so asks for.
+
+The same number means whole cards on one node, shares on another and MIG instances on a third: a running pod has what
+its node gives, and a pending one is kept to nodes on which its number means one thing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from placement.formats.kubernetes.labels import Labels
+from placement.formats.kubernetes.needs import Need
+from placement.formats.kubernetes.notes import Notes
+from placement.formats.kubernetes.parts import Cluster, Devices, Offer
+from placement.hardware import mig
+from placement.snapshot import Gpu, Node
+from placement.snapshot.fields import MOST_CARDS
+from placement.units import Quantity, exact
+
+MIG = "nvidia.com/mig-"
+Meaning = tuple[int, str]
+"""Units that one card is, and the MIG profile of a unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Cards of one kind that one task holds.
+
+    Attributes
+    ----------
+    gpus : int
+    share : quantity of a card, optional
+    profile : str
+    memory : int, optional
+        Bytes of each card.
+    models : tuple of str
+    resource : str
+        Of which the cards are units; empty for those of a claim.
+    """
+
+    gpus: int
+    share: Quantity | None = None
+    profile: str = ""
+    memory: int | None = None
+    models: tuple[str, ...] = ()
+    resource: str = ""
+
+
+class Cards:
+    """What the resources of a cluster's nodes stand for.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    devices : Devices
+    labels : Labels
+    """
+
+    def __init__(self, cluster: Cluster, devices: Devices, labels: Labels) -> None:
+        self.cluster = cluster
+        self.labels = labels
+        self.listed = frozenset(labels.index[name] for name in devices.by_node if name in labels.index)
+        self._of: dict[int, tuple[Gpu, ...]] = {}
+        self._kept: list[tuple[Gpu, ...]] = []
+
+    def of(self, node: Node) -> tuple[Gpu, ...]:
+        """Return the cards of a node by index."""
+        found = self._of.get(id(node.gpus))
+        if found is None:
+            found = self._of[id(node.gpus)] = tuple(gpu for gpu in node.gpus for _ in range(gpu.count))
+            self._kept.append(node.gpus)
+        return found
+
+    @cached_property
+    def meanings(self) -> dict[str, dict[Meaning, frozenset[int]]]:
+        """Nodes by what a unit is on them, by resource."""
+        found: dict[str, dict[Meaning, set[int]]] = {}
+        for index, node in enumerate(self.cluster.nodes):
+            for resource, offer in self.cluster.offers.get(node.name, {}).items():
+                found.setdefault(resource, {}).setdefault((offer.replicas, offer.profile), set()).add(index)
+        return {name: {key: frozenset(nodes) for key, nodes in one.items()} for name, one in found.items()}
+
+    @cached_property
+    def sliced(self) -> frozenset[int]:
+        """Nodes with MIG on."""
+        return frozenset(i for i, node in enumerate(self.cluster.nodes) if any(gpu.mig_enabled for gpu in node.gpus))
+
+    @cached_property
+    def whole(self) -> frozenset[int]:
+        """Nodes with cards that are not sliced."""
+        return frozenset(
+            i for i, node in enumerate(self.cluster.nodes) if any(not gpu.mig_enabled for gpu in node.gpus)
+        )
+
+    def countable(self, resource: str) -> bool:
+        """Return whether a resource stands for cards on some node, or instances that some node could have."""
+        return resource in self.meanings or (_profile(resource) != "" and bool(self.sliced))
+
+    # --- pending -------------------------------------------------------------------------------------------------
+
+    def wanted(self, need: Need, selector: dict[str, str], notes: Notes) -> tuple[list[Part], dict[str, str]]:
+        """Return the cards that a pending pod asks for, and a selector that keeps it to nodes where they are these."""
+        allowed = self.labels.matching(selector)
+        known = self.meanings.get(need.resource, {})
+        here = {meaning: nodes for meaning, nodes in known.items() if nodes & allowed} or known
+        if not here:
+            return self._unknown(need, selector, allowed, notes)
+        meaning = min(here, key=lambda one: (one != (1, ""), -len(here[one] & allowed), one))
+        if len(here) > 1:
+            notes.assumed(
+                "what a unit of a resource is, where nodes differ",
+                "whole cards, or else what most of the nodes have that the pod may use",
+            )
+        nodes = here[meaning]
+        parts = self.parts(need, meaning, nodes & allowed or nodes, notes)
+        others = self._apart(need.resource) if meaning[1] else self.whole
+        if (allowed & others) - nodes:
+            selector = self.labels.narrow(selector, nodes, "cards")
+        return parts, selector
+
+    def _unknown(
+        self, need: Need, selector: dict[str, str], allowed: frozenset[int], notes: Notes
+    ) -> tuple[list[Part], dict[str, str]]:
+        """Return the same for what no node offers now: instances that could be made, or nothing that there is."""
+        profile = _profile(need.resource)
+        if profile:
+            parts = [Part(1, profile=profile, resource=need.resource)] * need.units
+            apart = self._apart(need.resource)
+            return parts, self.labels.narrow(selector, self.sliced - apart, "cards") if allowed & apart else selector
+        notes.contradiction("cards that no node offers", "there are none")
+        selector = self.labels.narrow(selector, frozenset(), "cards")
+        return self.parts(need, (1, ""), frozenset(), notes), selector
+
+    def _apart(self, resource: str) -> frozenset[int]:
+        """Return nodes with MIG on where instances go by another name than this one."""
+        if not resource.startswith(MIG):
+            return self.sliced
+        plain = {
+            index
+            for index in self.sliced
+            if any(
+                offer.profile and not name.startswith(MIG)
+                for name, offer in self.cluster.offers.get(self.cluster.nodes[index].name, {}).items()
+            )
+        }
+        return frozenset(plain)
+
+    def parts(self, need: Need, meaning: Meaning, nodes: frozenset[int], notes: Notes) -> list[Part]:
+        """Return the cards that units are, on nodes where they mean the same."""
+        offers = [
+            (self.cluster.nodes[i], offer)
+            for i in nodes
+            if (offer := self.cluster.offers.get(self.cluster.nodes[i].name, {}).get(need.resource)) is not None
+        ]
+        most = max((len(set(offer.cards)) for _, offer in offers), default=MOST_CARDS)
+        memory = max((self.memory(node, offer) or 0 for node, offer in offers), default=0) if need.limited else 0
+        return made(need, meaning, most, memory or None, notes)
+
+    # --- running -------------------------------------------------------------------------------------------------
+
+    def memory(self, node: Node, offer: Offer) -> int | None:
+        """Return the bytes of the largest of the cards that an offer is about; None where it is not known."""
+        gpus = self.of(node)
+        known = [memory for card in offer.cards if card < len(gpus) and (memory := gpus[card].memory) is not None]
+        return max((int(exact(memory)) for memory in set(known)), default=None)
+
+
+def made(need: Need, meaning: Meaning, most: int, memory: int | None, notes: Notes) -> list[Part]:
+    """Return the cards that units are.
+
+    Parameters
+    ----------
+    need : Need
+    meaning : (int, str)
+    most : int
+        Cards of a node that has most of them.
+    memory : int, optional
+        Bytes of a card.
+    notes : Notes
+    """
+    replicas, profile = meaning
+    if profile:
+        return [Part(1, profile=profile, resource=need.resource)] * need.units
+    if need.limited:
+        return [_limited(need, replicas, memory, notes)]
+    if replicas == 1:
+        return [Part(need.units, resource=need.resource)]
+    cards = min(need.units, max(most, 1))
+    if need.units > cards:
+        notes.assumed("more shares than a node has cards", "as many on each of its cards")
+    elif cards > 1:
+        notes.assumed("several shares of cards", "each on a card of its own")
+    each = Fraction(math.ceil(Fraction(need.units, cards)), replicas)
+    if each >= 1:
+        return [Part(cards, resource=need.resource)]
+    if (1000 * each).denominator != 1:
+        notes.assumed("shares that are no whole thousandth of a card", "rounded down, so that all of them fit on it")
+    return [Part(cards, thousandths(each), resource=need.resource)]
+
+
+def _limited(need: Need, replicas: int, memory: int | None, notes: Notes) -> Part:
+    """Return a part of a card by memory or time; where only memory is asked for, it is memory that has to suffice."""
+    size = need.memory
+    if size is None and need.part is not None and memory is not None:
+        size = math.ceil(need.part * memory)
+    share: Quantity | None = None
+    if need.share is not None:
+        share = None if need.share == 1 else decimal(need.share)
+    elif replicas > 1:
+        share = thousandths(Fraction(1, replicas))
+        notes.assumed("time of a card, where only its memory is asked for", "an equal share for each that it may have")
+    elif memory and size is not None:
+        share = thousandths(Fraction(size, memory)) if size < memory else None
+        notes.assumed("time of a card, where only its memory is asked for", "the same part as of the memory")
+    elif need.part is not None:
+        share = decimal(need.part) if need.part < 1 else None
+    else:
+        notes.assumed("share of a card of which the memory is not known", "the whole card")
+    return Part(need.units, share, memory=size, resource=need.resource)
+
+
+def thousandths(share: Fraction) -> str:
+    """Return a share in thousandths, rounded down, and at least one."""
+    return f"{max(1, math.floor(share * 1000))}m"
+
+
+def decimal(share: Fraction) -> str:
+    """Return a share that somebody asked for as it is; beyond nine digits it is rounded up."""
+    billionths = math.ceil(share * 10**9)
+    return f"{billionths // 10**6}m" if billionths % 10**6 == 0 else f"{billionths}n"
+
+
+def _profile(resource: str) -> str:
+    """Return the MIG profile that a resource names; empty for none that is known."""
+    if not resource.startswith(MIG):
+        return ""
+    profile = mig.plain_profile(resource)
+    return profile if mig.fraction(profile) is not None else ""
+
+
+def offer_of(offers: Mapping[str, Offer], resource: str, gpus: tuple[Gpu, ...]) -> Offer | None:
+    """Return what a resource is on a node where something that has it runs, though the node may not list it."""
+    offer = offers.get(resource)
+    if offer is not None:
+        return offer
+    bare = tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled)
+    return Offer(cards=bare) if bare and not resource.startswith(MIG) else None

@@ -1,0 +1,227 @@
+"""Which cards a running pod has.
+
+Kubernetes does not say it. HAMi, claims and an annotation of ours do; for all other pods cards are assumed that fit
+what is known: whole cards that nobody has, shares where least is taken, instances that are free. Nothing that a pod
+has is ever counted as free: where more runs than there is, cards are over-full and the ledger says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from placement.formats.kubernetes.cards import Part
+from placement.formats.kubernetes.parts import Offer
+from placement.formats.ledger import Ledger
+from placement.hardware import mig
+from placement.snapshot import Gpu, Node
+from placement.units import exact
+
+GPUS, STARTS = "gpu-placement.io/gpus", "gpu-placement.io/mig-starts"
+"""Annotations that say the cards of a pod by index, and the first slots of its instances on them."""
+HAMI = "hami.io/vgpu-devices-allocated"
+"""Annotation: for each container ``uuid,vendor,MiB,percent:``, then a semicolon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Cards of one part of a pod, and the slots of instances on them."""
+
+    gpus: tuple[int, ...]
+    starts: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What is taken of the cards of a node."""
+
+    gpus: tuple[Gpu, ...]
+    whole: list[int] = field(default_factory=list)
+    load: list[Fraction] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        number = len(self.gpus)
+        self.whole, self.load, self.slots = [0] * number, [Fraction(0)] * number, [0] * number
+
+
+class Holdings:
+    """Gives running pods their cards; those whose cards are known come first.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self._taken: dict[str, _Taken] = {}
+        self._groups: dict[tuple[str, str], int] = {}
+
+    def _of(self, node: Node, gpus: tuple[Gpu, ...]) -> _Taken:
+        taken = self._taken.get(node.name)
+        if taken is None:
+            taken = self._taken[node.name] = _Taken(gpus)
+        return taken
+
+    def known(self, node: Node, gpus: tuple[Gpu, ...], part: Part, held: Held) -> Held | None:
+        """Take cards that something says a part has; None where it cannot have them."""
+        taken = self._of(node, gpus)
+        right = (
+            len(held.gpus) == part.gpus == len(set(held.gpus))
+            and all(0 <= card < len(gpus) and gpus[card].mig_enabled == bool(part.profile) for card in held.gpus)
+            and len(held.starts) == (part.gpus if part.profile else 0)
+        )
+        if not right or (part.profile and not self._free(taken, held.gpus[0], part.profile, held.starts[0])):
+            return None
+        self._take(taken, part, held)
+        return held
+
+    def assumed(
+        self,
+        node: Node,
+        gpus: tuple[Gpu, ...],
+        part: Part,
+        offer: Offer,
+        where: str,
+        group: str = "",
+        bound: bool = False,
+    ) -> Held | None:
+        """Take cards for a part of which nothing says them; None for an instance where none is left.
+
+        Parameters
+        ----------
+        node : Node
+        gpus : tuple of Gpu
+            Its cards by index.
+        part : Part
+            Of no more cards than the offer is about.
+        offer : Offer
+        where : str
+            Place of the pod.
+        group : str
+            Name of the shared card, where the pod says one.
+        bound : bool
+            Whether the kubelet gives out cards of one NUMA zone where it can.
+        """
+        taken = self._of(node, gpus)
+        self.ledger.assumed(
+            "cards of running pods",
+            "the lowest that are free; for a share those of which least is taken; for an instance the first free one",
+            where,
+        )
+        if part.profile:
+            for card, start in zip(offer.cards, offer.starts, strict=False):
+                if card < len(gpus) and gpus[card].mig_enabled and self._free(taken, card, part.profile, start):
+                    held = Held((card,), (start,))
+                    self._take(taken, part, held)
+                    return held
+            return None
+        cards = sorted({card for card in offer.cards if card < len(gpus) and not gpus[card].mig_enabled})
+        if part.share is None:
+            chosen = self._whole(node, taken, cards, part.gpus, bound, where)
+        elif group and (node.name, group) in self._groups and part.gpus == 1:
+            chosen = [self._groups[node.name, group]]
+        else:
+            chosen = self._shares(taken, cards, part, where)
+        if group and part.gpus == 1:
+            self._groups.setdefault((node.name, group), chosen[0])
+        held = Held(tuple(sorted(chosen)))
+        self._take(taken, part, held)
+        return held
+
+    def name_group(self, node: Node, group: str, card: int) -> None:
+        """Note which card a group of pods shares."""
+        self._groups[node.name, group] = card
+
+    def _whole(
+        self, node: Node, taken: _Taken, cards: Sequence[int], number: int, bound: bool, where: str
+    ) -> list[int]:
+        free = [card for card in cards if not taken.whole[card] and not taken.load[card]]
+        if bound:
+            for zone in node.zones:
+                near = [card for card in free if card in zone.gpus]
+                if len(near) >= number:
+                    return near[:number]
+        if len(free) >= number:
+            return free[:number]
+        self.ledger.contradiction(
+            "running pods have more cards than are left on their node", "all of them run, on the lowest cards", where
+        )
+        rest = sorted(
+            (card for card in cards if card not in set(free)),
+            key=lambda card: (taken.whole[card], taken.load[card], card),
+        )
+        return [*free, *rest][:number]
+
+    def _shares(self, taken: _Taken, cards: Sequence[int], part: Part, where: str) -> list[int]:
+        share = exact(part.share or 0)
+        order = sorted(cards, key=lambda card: (taken.whole[card], taken.load[card], card))[: part.gpus]
+        if any(taken.whole[card] or taken.load[card] + share > 1 for card in order):
+            self.ledger.contradiction(
+                "running pods have larger shares than are left on their node", "all of them run", where
+            )
+        return order
+
+    def _take(self, taken: _Taken, part: Part, held: Held) -> None:
+        for number, card in enumerate(held.gpus):
+            if part.profile:
+                taken.slots[card] |= _bits(taken.gpus[card], part.profile, held.starts[number])
+            elif part.share is None:
+                taken.whole[card] += 1
+            else:
+                taken.load[card] += exact(part.share)
+
+    def _free(self, taken: _Taken, card: int, profile: str, start: int) -> bool:
+        """Return whether a card has room for an instance at a slot, and one of this kind where it says what it has."""
+        gpu = taken.gpus[card]
+        bits = _bits(gpu, profile, start)
+        if not bits or bits & taken.slots[card]:
+            return False
+        geometry = mig.geometry(gpu.model)
+        return not gpu.mig_layout or any(
+            geometry is not None
+            and instance.start == start
+            and geometry.profile(instance.profile) == geometry.profile(profile)
+            for instance in gpu.mig_layout
+        )
+
+
+def _bits(gpu: Gpu, profile: str, start: int) -> int:
+    """Return the slots of an instance as bits; none where it cannot start there."""
+    geometry = mig.geometry(gpu.model)
+    found = None if geometry is None else geometry.profile(profile)
+    return 0 if found is None or start not in found.starts else found.bits(start)
+
+
+def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | None]] | None:
+    """Return cards and slots that annotations of a running pod say; None where they say none that the node has."""
+    if GPUS in annotations:
+        cards = _numbers(annotations[GPUS])
+        starts = _numbers(annotations[STARTS]) if STARTS in annotations else None
+        if cards is None or (starts is not None and len(starts) != len(cards)):
+            return None
+        return list(zip(cards, starts if starts is not None else [None] * len(cards), strict=True))
+    if HAMI in annotations:
+        by_name = {name: index for index, name in enumerate(node.devices)}
+        uuids = [
+            device.partition(",")[0].strip()
+            for container in annotations[HAMI].split(";")
+            for device in container.split(":")
+            if "," in device
+        ]
+        if uuids and all(uuid in by_name for uuid in uuids):
+            return [(card, None) for card in dict.fromkeys(by_name[uuid] for uuid in uuids)]
+    return None
+
+
+def says(annotations: dict[str, str]) -> bool:
+    """Return whether annotations of a pod say which cards it has."""
+    return GPUS in annotations or "," in annotations.get(HAMI, "")
+
+
+def _numbers(text: str) -> list[int] | None:
+    parts = [part.strip() for part in text.split(",")]
+    return [int(part) for part in parts] if all(re.fullmatch(r"[0-9]{1,6}", part, re.ASCII) for part in parts) else None
