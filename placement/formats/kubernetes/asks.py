@@ -32,7 +32,7 @@ BOUND = ("single-numa-node", "restricted")
 
 _encode = msgspec.msgpack.Encoder().encode
 Tasks = tuple[Task, ...]
-"""Tasks of one pod, on one node: one, or one for each MIG instance and kind of card; the first asks for all the rest."""
+"""Tasks of one pod, on one node: one for each MIG instance and kind of card; the first asks for all the rest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

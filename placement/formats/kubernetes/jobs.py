@@ -148,7 +148,7 @@ class Jobs:
             submit_time=entry.made,
             groups=groups,
             running=None if not entry.node else Running(tasks=_places(entry, paths, 0), since=entry.since),
-            task_names={path: (entry.name,) for path in paths} if len(paths) > 1 else NOTHING,
+            task_names=dict.fromkeys(paths, (entry.name,)) if len(paths) > 1 else NOTHING,
         )
 
     # --- gangs ---------------------------------------------------------------------------------------------------
