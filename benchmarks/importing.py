@@ -72,15 +72,17 @@ def node(index: int) -> Row:
             "allocatable": amounts,
             "capacity": amounts,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": EPOCH}],
-            "images": [{"names": [f"registry.example/image-{i}@sha256:{i:064}"], "sizeBytes": 10**9} for i in range(20)],
+            "images": [
+                {"names": [f"registry.example/image-{i}@sha256:{i:064}"], "sizeBytes": 10**9} for i in range(20)
+            ],
         },
     }
 
 
 def fields(labels: dict[str, str]) -> list[Row]:
     """Return managed fields, which nobody reads and which make up much of an object."""
-    keys = {f"f:{key}": {} for key in labels}
-    spec = {f'k:{{"name":"field-{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(18)}
+    keys: Row = {f"f:{key}": {} for key in labels}
+    spec: Row = {f'k:{{"name":"field-{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(18)}
     return [
         {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": {"f:metadata": {"f:labels": keys}}},
         {"manager": "kubelet", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": spec}},

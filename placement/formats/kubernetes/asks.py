@@ -23,6 +23,8 @@ from placement.units import exact
 
 ANNOTATIONS = (FRACTION, MEMORY, DEVICES, MILLI, COUNT)
 """Those that say what a pod asks for."""
+KUBELET = ("ephemeral-storage", "hugepages-")
+"""Resources of every node, which those who write down nodes may leave out."""
 RESERVATION = ("kai-resource-reservation", "runai-reservation")
 """Namespaces of pods that hold a card for the pods that share it."""
 GROUP = "runai-gpu-group"
@@ -81,6 +83,7 @@ class Asks:
     def __init__(self, cards: Cards, labels: Labels) -> None:
         self.cards = cards
         self.labels = labels
+        self._listed = frozenset(name for node in labels.nodes for name in node.extended)
         self._asks: dict[bytes, Ask] = {}
         self._tasks: dict[bytes, Tasks] = {}
         self._pending: dict[tuple[int, tuple[Part, ...], frozenset[int] | None], tuple[Tasks, Notes]] = {}
@@ -135,6 +138,12 @@ class Asks:
             notes.ignored("card of a pod that reserves it for others", "those that share the card have it")
         offered = {name for name in asked if self.cards.countable(name)} | self.cards.meanings.keys()
         found, rest = needs(asked, said, offered, item.file, path)
+        for name, value in asked.items():
+            if name not in rest and name in self._listed and not self.cards.countable(name):
+                rest[name] = value
+            if name not in self._listed and name.startswith(KUBELET):
+                del rest[name]
+                notes.ignored("storage and huge pages that no node lists", "nothing says how much there is")
         for need in found:
             if need.units > MOST_CARDS:
                 rest[need.resource] = need.units
@@ -145,7 +154,7 @@ class Asks:
             chosen = dict(spec.node_selector or {})
         return Ask(
             rest,
-            tuple(need for need in found if 0 < need.units <= MOST_CARDS),
+            tuple(need for need in found if need.units <= MOST_CARDS and (need.units or need.measure)),
             chosen,
             tolerations(spec.tolerations, item.file, path),
             guaranteed(spec) and (bool(found) or exact(rest.get("cpu", 0)) % 1 == 0),
@@ -235,7 +244,8 @@ class Asks:
                 notes.contradiction("a pod runs with cards on a node that has none", "it asks for what is not there")
                 continue
             meaning: Meaning = offer.replicas, offer.profile
-            for part in made(need, meaning, most, self.cards.memory(node, offer), notes):
+            memory, registered = self.cards.memory(node, offer), self.cards.registered(node, need.resource, offer)
+            for part in made(need, meaning, most, memory, notes, registered):
                 if part.gpus > most:
                     notes.contradiction("a pod runs with more cards than its node has", "it has all of them")
                     part = replace(part, gpus=most)

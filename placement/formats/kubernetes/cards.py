@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from placement.formats.kubernetes.labels import Labels
-from placement.formats.kubernetes.needs import Need
+from placement.formats.kubernetes.needs import GPU, PARTS, Need
 from placement.formats.kubernetes.notes import Notes
 from placement.formats.kubernetes.parts import Cluster, Devices, Offer
 from placement.hardware import mig
@@ -22,6 +22,8 @@ from placement.snapshot.fields import MOST_CARDS
 from placement.units import Quantity, exact
 
 MIG = "nvidia.com/mig-"
+REGISTERED = (GPU, "nvidia.com/vgpu", "volcano.sh/vgpu-number")
+"""Resources of cards that an annotation of the node registers, by memory."""
 Meaning = tuple[int, str]
 """Units that one card is, and the MIG profile of a unit."""
 
@@ -158,7 +160,8 @@ class Cards:
         ]
         most = max((len(set(offer.cards)) for _, offer in offers), default=MOST_CARDS)
         memory = max((self.memory(node, offer) or 0 for node, offer in offers), default=0) if need.limited else 0
-        return made(need, meaning, most, memory or None, notes)
+        whole = any(self.registered(node, need.resource, offer) for node, offer in offers)
+        return made(need, meaning, most, memory or None, notes, whole)
 
     # --- running -------------------------------------------------------------------------------------------------
 
@@ -168,8 +171,18 @@ class Cards:
         known = [memory for card in offer.cards if card < len(gpus) and (memory := gpus[card].memory) is not None]
         return max((int(exact(memory)) for memory in set(known)), default=None)
 
+    def registered(self, node: Node, resource: str, offer: Offer) -> bool:
+        """Return whether cards are given out by memory, of which who asks for none gets all."""
+        gpus = self.of(node)
+        return resource in REGISTERED and any(
+            card < len(gpus) and gpus[card].sharing == "shared" and gpus[card].replicas is not None
+            for card in offer.cards[:1]
+        )
 
-def made(need: Need, meaning: Meaning, most: int, memory: int | None, notes: Notes) -> list[Part]:
+
+def made(
+    need: Need, meaning: Meaning, most: int, memory: int | None, notes: Notes, registered: bool = False
+) -> list[Part]:
     """Return the cards that units are.
 
     Parameters
@@ -181,13 +194,19 @@ def made(need: Need, meaning: Meaning, most: int, memory: int | None, notes: Not
     memory : int, optional
         Bytes of a card.
     notes : Notes
+    registered : bool
+        Whether who asks for no memory gets all of a card.
     """
     replicas, profile = meaning
     if profile:
         return [Part(1, profile=profile, resource=need.resource)] * need.units
+    if need.measure is not None:
+        return [_measured(need, need.measure, replicas, notes)]
     if need.limited:
         return [_limited(need, replicas, memory, notes)]
-    if replicas == 1:
+    if replicas > 1 and registered:
+        notes.assumed("memory of a card, where a pod that shares cards by memory asks for none", "all of it")
+    if replicas == 1 or registered:
         return [Part(need.units, resource=need.resource)]
     cards = min(need.units, max(most, 1))
     if need.units > cards:
@@ -210,7 +229,7 @@ def _limited(need: Need, replicas: int, memory: int | None, notes: Notes) -> Par
     share: Quantity | None = None
     if need.share is not None:
         share = None if need.share == 1 else decimal(need.share)
-    elif replicas > 1:
+    elif replicas > 1 and need.resource not in PARTS:
         share = thousandths(Fraction(1, replicas))
         notes.assumed("time of a card, where only its memory is asked for", "an equal share for each that it may have")
     elif memory and size is not None:
@@ -221,6 +240,17 @@ def _limited(need: Need, replicas: int, memory: int | None, notes: Notes) -> Par
     else:
         notes.assumed("share of a card of which the memory is not known", "the whole card")
     return Part(need.units, share, memory=size, resource=need.resource)
+
+
+def _measured(need: Need, measure: int, replicas: int, notes: Notes) -> Part:
+    """Return parts of cards that are measured in units of the node."""
+    cards = need.units or max(1, math.ceil(Fraction(measure, replicas)))
+    each = Fraction(measure, cards * replicas)
+    if each > 1:
+        notes.contradiction("more of each card than a card has", "all of the card")
+    if cards > 1 and not need.units and each < 1:
+        notes.assumed("parts of several cards", "the same part of each")
+    return Part(cards, decimal(each) if each < 1 else None, resource=need.resource)
 
 
 def thousandths(share: Fraction) -> str:

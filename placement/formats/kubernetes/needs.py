@@ -34,10 +34,21 @@ SHARED, CORE, SHARED_MEMORY, RATIO = (
 
 VIRTUAL = (
     (GPU, "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"),
+    ("nvidia.com/vgpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"),
     ("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"),
-    ("volcano.sh/gpu-number", "volcano.sh/gpu-memory", "", ""),
 )
 """Resources that count cards, and of each MiB and percent of memory, and percent of the time."""
+
+MEASURES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"), "aliyun.com/gpu-count"),
+    (("volcano.sh/gpu-memory",), "volcano.sh/gpu-number"),
+    (("tencent.com/vcuda-core", "tencent.com/vcuda-memory"), ""),
+    (("aws.amazon.com/neuroncore",), ""),
+)
+"""Resources that measure parts of cards in units that the node knows, all cards together; and one that counts cards."""
+
+PARTS = frozenset((MILLI, CORE, RATIO, "koordinator.sh/gpu", *(name for names, _ in MEASURES for name in names)))
+"""Resources of which the units of a card are not so many pods that share it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,8 @@ class Need:
         Bytes of each card.
     part : Fraction, optional
         Of the memory of each card, where `memory` does not say it.
+    measure : int, optional
+        Units of the resource on all cards together; then `units` may be 0, for as many cards as that takes.
     """
 
     resource: str
@@ -62,6 +75,7 @@ class Need:
     share: Fraction | None = None
     memory: int | None = None
     part: Fraction | None = None
+    measure: int | None = None
 
     @property
     def limited(self) -> bool:
@@ -94,6 +108,7 @@ def needs(
     found += reader.koordinator()
     found += reader.openb()
     found += reader.virtual()
+    found += reader.measured()
     found += [Need(name, reader.whole(name, rest.pop(name))) for name in [name for name in rest if name in offered]]
     if not any(need.resource == GPU for need in found):
         found += reader.kai()
@@ -120,7 +135,7 @@ class _Reader:
     def number(self, name: str, value: object) -> Fraction:
         """Return an amount."""
         try:
-            return exact(value)  # type: ignore[arg-type] # what is no quantity raises
+            return exact(value)
         except (ValueError, TypeError):
             raise self.error(name, value, "a number") from None
 
@@ -170,8 +185,6 @@ class _Reader:
         share = min(Fraction(1), percent / cards / 100) if percent else None
         memory = int(taken[SHARED_MEMORY] / cards) if SHARED_MEMORY in taken else None
         part = min(Fraction(1), taken[RATIO] / cards / 100) if RATIO in taken and memory is None else None
-        if share == 1 and memory is None:
-            return [Need(resource, cards)]
         return [Need(resource, cards, share, memory, part)]
 
     def openb(self) -> list[Need]:
@@ -185,7 +198,20 @@ class _Reader:
         if not units or not self.number(MILLI, said[MILLI]):
             return []
         share = self._part(MILLI, said[MILLI], 1000)
-        return [Need(resource, units, None if share == 1 else share)]
+        return [Need(resource, units, share)]
+
+    def measured(self) -> list[Need]:
+        """Return cards of which so many units are asked for."""
+        found = []
+        for names, count in MEASURES:
+            asked = [name for name in names if name in self.rest and name in self.offered]
+            if asked:
+                measure = self.whole(asked[0], self.rest[asked[0]])
+                cards = self.whole(count, self.rest[count]) if count in self.rest else 0
+                for name in (*asked, count):
+                    self.rest.pop(name, None)
+                found.append(Need(asked[0], cards, measure=measure))
+        return found
 
     def kai(self) -> list[Need]:
         """Return cards of which annotations ask for a part."""

@@ -1,0 +1,183 @@
+"""Running pods: which tasks they are, and which cards they hold.
+
+Those of which something says the cards come first, then those with whole cards and instances, then those with shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placement.formats.kubernetes.asks import GROUP, RESERVATION, Asks, OnNode
+from placement.formats.kubernetes.cards import Cards, Part
+from placement.formats.kubernetes.claims import Claims, allocated
+from placement.formats.kubernetes.holdings import GPUS, HAMI, Held, Holdings, says, stated
+from placement.formats.kubernetes.jobs import Entry
+from placement.formats.kubernetes.labels import Labels
+from placement.formats.kubernetes.parts import Claim, Offer
+from placement.formats.kubernetes.pod import Pod
+from placement.formats.ledger import Ledger
+from placement.hardware import mig
+from placement.snapshot import Node
+
+RESERVED = "run.ai/reserve_for_gpu_index"
+"""Annotation of a pod that reserves a card: its index or UUID."""
+
+
+class Runs:
+    """Gives each running pod what it holds.
+
+    Parameters
+    ----------
+    labels : Labels
+    cards : Cards
+    asks : Asks
+    claims : Claims
+    ledger : Ledger
+    """
+
+    def __init__(self, labels: Labels, cards: Cards, asks: Asks, claims: Claims, ledger: Ledger) -> None:
+        self.labels = labels
+        self.cards = cards
+        self.asks = asks
+        self.claims = claims
+        self.ledger = ledger
+        self.holdings = Holdings(ledger)
+
+    def hold(self, entries: Sequence[Entry]) -> None:
+        """Set tasks and cards of running pods, all of them at once.
+
+        Parameters
+        ----------
+        entries : sequence of Entry
+            On nodes that there are.
+        """
+        later: list[tuple[Entry, OnNode]] = []
+        for entry in entries:
+            item, index = entry.item, self.labels.index[entry.node]
+            ask = self.asks.of(item, pinned=of_daemon(item.value))
+            ask.notes.say(self.ledger, item.where, item.file)
+            claimed = self.claims.of(item)
+            found = self.asks.running(ask, tuple(part for part, _ in claimed), index)
+            found.notes.say(self.ledger, item.where, item.file)
+            entry.tasks = found.tasks
+            entry.held = (Held(()),) * len(found.tasks)
+            self._note_group(item.value, self.labels.nodes[index])
+            if found.parts and not self._known(entry, found, [claim for _, claim in claimed]):
+                later.append((entry, found))
+        for shares in (False, True):
+            for entry, found in later:
+                if any(part.share is not None for part, _ in found.parts) == shares:
+                    self._assumed(entry, found)
+
+    def _note_group(self, pod: Pod, node: Node) -> None:
+        """Note the card that a reserving pod holds for others."""
+        meta = pod.metadata
+        if meta.namespace not in RESERVATION or not meta.annotations or RESERVED not in meta.annotations:
+            return
+        group, said = (meta.labels or {}).get(GROUP, ""), meta.annotations[RESERVED]
+        cards = {name: index for index, name in enumerate(node.devices)}
+        card = cards.get(said, int(said) if said.isascii() and said.isdigit() and len(said) < 4 else -1)
+        if group and 0 <= card < len(self.cards.of(node)):
+            self.holdings.name_group(node, group, card)
+
+    def _known(self, entry: Entry, found: OnNode, claims: Sequence[Claim]) -> bool:
+        """Give a pod the cards that something says it has; return whether anything does."""
+        node = self.labels.nodes[self.labels.index[entry.node]]
+        annotations = entry.item.value.metadata.annotations or {}
+        said: list[tuple[int, int | None]] | None = None
+        covered = len(found.parts)
+        if annotations.keys() & {GPUS, HAMI}:
+            said = stated(annotations, node)
+            if said is None and says(annotations):
+                self.ledger.contradiction(
+                    "an annotation says cards that the node does not have, or in no known form",
+                    "others are assumed",
+                    entry.item.where,
+                )
+        elif claims and all(claim.node == node.name for claim in claims):
+            said, covered = allocated(claims), len(claims)
+        if said is None:
+            return False
+        if len(said) != sum(part.gpus for part, _ in found.parts[:covered]):
+            self.ledger.contradiction(
+                "a pod is said to have more or fewer cards than it asks for", "others are assumed", entry.item.where
+            )
+            return False
+        held: list[Held] = []
+        gpus = self.cards.of(node)
+        for part, offer in found.parts[:covered]:
+            mine, said = said[: part.gpus], said[part.gpus :]
+            starts = tuple(start for _, start in mine if start is not None)
+            if part.profile and not starts:
+                free = (first for card, first in zip(offer.cards, offer.starts, strict=False) if card == mine[0][0])
+                taken = next(
+                    (
+                        one
+                        for first in free
+                        if (one := self.holdings.known(node, gpus, part, Held((mine[0][0],), (first,))))
+                    ),
+                    None,
+                )
+            else:
+                given = Held(tuple(card for card, _ in mine), starts if part.profile else ())
+                taken = self.holdings.known(node, gpus, part, given)
+            if taken is None:
+                self.ledger.contradiction(
+                    "a pod is said to have cards or instances that it cannot have",
+                    "others are assumed",
+                    entry.item.where,
+                )
+                entry.held = (*held, *(Held(()) for _ in found.parts[len(held) :]))
+                self._assumed(entry, found, len(held))
+                return True
+            held.append(taken)
+        entry.held = (*held, *(Held(()) for _ in found.parts[covered:]))
+        if covered < len(found.parts):
+            self._assumed(entry, found, covered)
+        return True
+
+    def _assumed(self, entry: Entry, found: OnNode, first: int = 0) -> None:
+        """Give a pod cards that it may have, from one of its parts on."""
+        node = self.labels.nodes[self.labels.index[entry.node]]
+        gpus = self.cards.of(node)
+        held, tasks = list(entry.held), list(found.tasks)
+        for number, (part, offer) in enumerate(found.parts):
+            if number < first:
+                continue
+            if not offer.cards:
+                offer = self._any(part, node)
+            group = (entry.item.value.metadata.labels or {}).get(GROUP, "")
+            taken = None
+            if part.profile or len({card for card in offer.cards if not gpus[card].mig_enabled}) >= part.gpus:
+                bound = tasks[number].numa != "none"
+                taken = self.holdings.assumed(node, gpus, part, offer, entry.item.where, group, bound)
+            if taken is None:
+                self.ledger.contradiction(
+                    "a pod runs with cards or instances of which its node has none left",
+                    "it holds none, and the node takes no new work",
+                    entry.item.where,
+                )
+                self.labels.cordoned.add(self.labels.index[entry.node])
+                tasks[number] = self.asks.without(tasks[number])
+            else:
+                held[number] = taken
+        entry.held, entry.tasks = tuple(held), self.asks.kept(tuple(tasks))
+
+    def _any(self, part: Part, node: Node) -> Offer:
+        """Return an offer of all that could be the cards of a claim of which no allocation is known."""
+        gpus = self.cards.of(node)
+        if not part.profile:
+            return Offer(tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled))
+        pairs = [
+            (card, start)
+            for card, gpu in enumerate(gpus)
+            if gpu.mig_enabled and (geometry := mig.geometry(gpu.model)) is not None
+            if (profile := geometry.profile(part.profile)) is not None
+            for start in profile.starts
+        ]
+        return Offer(tuple(card for card, _ in pairs), profile=part.profile, starts=tuple(start for _, start in pairs))
+
+
+def of_daemon(pod: Pod) -> bool:
+    """Return whether a pod is one of a DaemonSet, each of which is on its own node for good."""
+    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
