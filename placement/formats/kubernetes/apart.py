@@ -188,19 +188,25 @@ class Apart:
             return self._nobody
         labels = pod.metadata.labels or {}
         part = {key: affinity.get(key) for key in ("podAffinity", "podAntiAffinity")}
-        key = _encode((part, pod.metadata.namespace, labels))
+        try:
+            key = _encode((part, pod.metadata.namespace, labels))
+        except (OverflowError, TypeError):
+            return self._read(part, item)
         if key not in self._terms:
-            read = _converted(part, _Affinity, item, "affinity")
-            namespace = pod.metadata.namespace or "default"
-            self._terms[key] = _Terms(
-                near=[_Wish(term, namespace, labels) for term in _required(read.pod_affinity)],
-                far=[_Wish(term, namespace, labels) for term in _required(read.pod_anti_affinity)],
-                preferred=any(
-                    kind is not None and kind.preferred_during_scheduling_ignored_during_execution
-                    for kind in (read.pod_affinity, read.pod_anti_affinity)
-                ),
-            )
+            self._terms[key] = self._read(part, item)
         return self._terms[key]
+
+    def _read(self, part: dict[str, Any], item: Item[Pod]) -> _Terms:
+        read = _converted(part, _Affinity, item, "affinity")
+        namespace, labels = item.value.metadata.namespace or "default", item.value.metadata.labels or {}
+        return _Terms(
+            near=[_Wish(term, namespace, labels) for term in _required(read.pod_affinity)],
+            far=[_Wish(term, namespace, labels) for term in _required(read.pod_anti_affinity)],
+            preferred=any(
+                kind is not None and kind.preferred_during_scheduling_ignored_during_execution
+                for kind in (read.pod_affinity, read.pod_anti_affinity)
+            ),
+        )
 
 
 def _required(kind: _Kind | None) -> Iterator[_Term]:

@@ -142,7 +142,7 @@ class Asks:
             if name not in rest and name in self._listed and not self.cards.countable(name):
                 rest[name] = value
             if name not in self._listed and name.startswith(KUBELET):
-                del rest[name]
+                rest.pop(name, None)
                 notes.ignored("storage and huge pages that no node lists", "nothing says how much there is")
         for need in found:
             if need.units > MOST_CARDS:
@@ -274,6 +274,9 @@ class Asks:
         made_: list[Task] = []
         for part in parts or (Part(0),):
             first = not made_
+            if part.gpus > MOST_CARDS:
+                extended[part.resource or "gpu"] = part.gpus
+                part = Part(0)
             made_.append(
                 Task(
                     gpus=part.gpus,

@@ -24,6 +24,8 @@ from placement.units import Quantity, exact
 MIG = "nvidia.com/mig-"
 REGISTERED = (GPU, "nvidia.com/vgpu", "volcano.sh/vgpu-number")
 """Resources of cards that an annotation of the node registers, by memory."""
+CARDS = (GPU, "nvidia.com/gpu.shared", "amd.com/gpu")
+"""Resources that are cards though no node may offer them now, as when a device plugin is gone."""
 Meaning = tuple[int, str]
 """Units that one card is, and the MIG profile of a unit."""
 
@@ -100,7 +102,9 @@ class Cards:
 
     def countable(self, resource: str) -> bool:
         """Return whether a resource stands for cards on some node, or instances that some node could have."""
-        return resource in self.meanings or (_profile(resource) != "" and bool(self.sliced))
+        if resource in self.meanings or (resource in CARDS and self.whole):
+            return True
+        return _profile(resource) != "" and bool(self.sliced)
 
     # --- pending -------------------------------------------------------------------------------------------------
 
@@ -159,7 +163,11 @@ class Cards:
             if (offer := self.cluster.offers.get(self.cluster.nodes[i].name, {}).get(need.resource)) is not None
         ]
         most = max((len(set(offer.cards)) for _, offer in offers), default=MOST_CARDS)
-        memory = max((self.memory(node, offer) or 0 for node, offer in offers), default=0) if need.limited else 0
+        memory = (
+            max((self.memory(node, offer) or 0 for node, offer in offers), default=0)
+            if need.limited or need.measure
+            else 0
+        )
         whole = any(self.registered(node, need.resource, offer) for node, offer in offers)
         return made(need, meaning, most, memory or None, notes, whole)
 
@@ -201,7 +209,7 @@ def made(
     if profile:
         return [Part(1, profile=profile, resource=need.resource)] * need.units
     if need.measure is not None:
-        return [_measured(need, need.measure, replicas, notes)]
+        return [_measured(need, need.measure, replicas, memory, notes)]
     if need.limited:
         return [_limited(need, replicas, memory, notes)]
     if replicas > 1 and registered:
@@ -242,7 +250,7 @@ def _limited(need: Need, replicas: int, memory: int | None, notes: Notes) -> Par
     return Part(need.units, share, memory=size, resource=need.resource)
 
 
-def _measured(need: Need, measure: int, replicas: int, notes: Notes) -> Part:
+def _measured(need: Need, measure: int, replicas: int, memory: int | None, notes: Notes) -> Part:
     """Return parts of cards that are measured in units of the node."""
     cards = need.units or max(1, math.ceil(Fraction(measure, replicas)))
     each = Fraction(measure, cards * replicas)
@@ -250,7 +258,11 @@ def _measured(need: Need, measure: int, replicas: int, notes: Notes) -> Part:
         notes.contradiction("more of each card than a card has", "all of the card")
     if cards > 1 and not need.units and each < 1:
         notes.assumed("parts of several cards", "the same part of each")
-    return Part(cards, decimal(each) if each < 1 else None, resource=need.resource)
+    if each >= 1:
+        return Part(cards, resource=need.resource)
+    # rounded down, so that as many fit as have room; memory is exact where it is known
+    size = None if memory is None or not need.resource.endswith(("mem", "memory")) else math.floor(each * memory)
+    return Part(cards, thousandths(each), memory=size, resource=need.resource)
 
 
 def thousandths(share: Fraction) -> str:
