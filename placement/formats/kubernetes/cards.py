@@ -68,6 +68,7 @@ class Cards:
         self.cluster = cluster
         self.labels = labels
         self.listed = frozenset(labels.index[name] for name in devices.by_node if name in labels.index)
+        self._known: dict[tuple[str, frozenset[int]], tuple[int, int | None, bool]] = {}
         self._of: dict[int, tuple[Gpu, ...]] = {}
         self._kept: list[tuple[Gpu, ...]] = []
 
@@ -157,19 +158,24 @@ class Cards:
 
     def parts(self, need: Need, meaning: Meaning, nodes: frozenset[int], notes: Notes) -> list[Part]:
         """Return the cards that units are, on nodes where they mean the same."""
-        offers = [
-            (self.cluster.nodes[i], offer)
-            for i in nodes
-            if (offer := self.cluster.offers.get(self.cluster.nodes[i].name, {}).get(need.resource)) is not None
-        ]
-        most = max((len(set(offer.cards)) for _, offer in offers), default=MOST_CARDS)
-        memory = (
-            max((self.memory(node, offer) or 0 for node, offer in offers), default=0)
-            if need.limited or need.measure
-            else 0
-        )
-        whole = any(self.registered(node, need.resource, offer) for node, offer in offers)
-        return made(need, meaning, most, memory or None, notes, whole)
+        most, memory, registered = self._facts(need.resource, nodes)
+        return made(need, meaning, most, memory, notes, registered)
+
+    def _facts(self, resource: str, nodes: frozenset[int]) -> tuple[int, int | None, bool]:
+        """Return the most cards of a node, the most memory of one, and whether memory is what is given out."""
+        found = self._known.get((resource, nodes))
+        if found is None:
+            kinds: dict[tuple[int, Offer], Node] = {}
+            for index in nodes:
+                node = self.cluster.nodes[index]
+                offer = self.cluster.offers.get(node.name, {}).get(resource)
+                if offer is not None:
+                    kinds.setdefault((id(node.gpus), offer), node)
+            most = max((len(set(offer.cards)) for _, offer in kinds), default=MOST_CARDS)
+            memory = max((self.memory(node, offer) or 0 for (_, offer), node in kinds.items()), default=0)
+            registered = any(self.registered(node, resource, offer) for (_, offer), node in kinds.items())
+            found = self._known[resource, nodes] = most, memory or None, registered
+        return found
 
     # --- running -------------------------------------------------------------------------------------------------
 
