@@ -744,3 +744,65 @@ def test_a_damaged_file_is_read_or_refused_with_a_message(path: tuple[Any, ...],
     inner[path[-1]] = wrong
     with contextlib.suppress(InputError):
         assert read(cluster(node("n")), damaged, core=True).nodes
+
+
+# --- what other systems add --------------------------------------------------------------------------------------
+
+
+def test_groups_within_groups_and_how_many_of_them_are_needed() -> None:
+    inner = (GangGroup("leader"), GangGroup("workers", min_count=1))
+    gang = Gang("ns/g", (GangGroup("a", groups=inner), GangGroup("b"), GangGroup("c")), min_groups=2)
+    where = ["a/leader", "a/workers", "a/workers", "b", "c"]
+    waiting = [pod(f"p{i}", labels={"gang": "g", "group": group}) for i, group in enumerate(where)]
+    (one,) = read(cluster(node("n")), waiting, additions=[labelled(gang)]).jobs
+    (whole,) = one.groups
+    assert (whole.name, whole.min_groups, [group.name for group in whole.groups]) == ("gang", 2, ["a", "b", "c"])
+    assert [(group.name, group.count, group.min_count) for group in whole.groups[0].groups] == [
+        ("leader", 1, None),
+        ("workers", 2, 1),
+    ]
+    assert one.task_names["gang/a/workers"] == ("ns/p1", "ns/p2")
+    # b runs: of the other two one is needed
+    waiting[3] = pod("p3", "n", labels={"gang": "g", "group": "b"})
+    runs, waits = read(cluster(node("n")), waiting, additions=[labelled(gang)]).jobs
+    assert [place.group for place in held(Snapshot(jobs=(runs,)), "ns/g")] == ["b"]
+    assert (waits.groups[0].min_groups, [group.name for group in waits.groups[0].groups]) == (1, ["a", "c"])
+
+
+def test_a_pod_that_is_being_bound_holds_its_cards_and_shared_cards_have_names() -> None:
+    names = {"a": ("x",), "b": ("y",), "c": ("x", "y")}
+    system = Addition(bound=lambda one: "n", shared=lambda one: names[one.metadata.name])
+    half = {"gpu-fraction": "0.25"}
+    found = read(
+        cluster(node("n", 3)),
+        [
+            pod("a", "", {"cpu": 1}, annotations=half),
+            pod("b", "", {"cpu": 1}, annotations=half),
+            pod("c", "", {"cpu": 1}, annotations={**half, "gpu-fraction-num-devices": "2"}),
+        ],
+        additions=[system],
+    )
+    assert [cards(found, f"ns/{name}") for name in "abc"] == [(0,), (1,), (0, 1)]
+
+
+def test_what_a_system_adds_to_pods_and_holds_back() -> None:
+    def wider(one: Any) -> PodSpec:
+        spec: PodSpec = one.spec
+        spec.node_selector = {"zone": "1"}
+        return spec
+
+    def member(one: Any) -> tuple[str, str] | None:
+        return ("ns/h", "pods") if one.metadata.name == "h" else None
+
+    system = Addition(member=member, spec_of=wider, withheld=frozenset({"ns/h"}))
+    found = read(Cluster(NODES), [pod("p", amounts={"cpu": 1}), pod("h", amounts={"cpu": 1})], additions=[system])
+    assert [one.name for one in found.jobs] == ["ns/p"]
+    assert task(found, "ns/p").node_selector == {"zone": "1"}
+
+
+def test_a_claim_of_several_kinds_is_several_tasks() -> None:
+    claim = Claim(1, node="n", cards=(0,), more=(Claim(1, profile="3g.20gb", node="n", cards=(1,), starts=(4,)),))
+    one = node("n", gpus=(Gpu(model="NVIDIA-A100-SXM4-40GB"), MIG))
+    asked = pod("a", "n", {"cpu": 1}, resourceClaims=[{"name": "x", "resourceClaimName": "c"}])
+    found = read(cluster(one, offers={"n": {}}), [asked], Devices({"n": ()}, {"ns/c": claim}))
+    assert [(part.gpus, part.mig_starts) for part in held(found, "ns/a")] == [((0,), ()), ((1,), (4,))]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from placement.errors import InputError
-from placement.formats.kubernetes.jobs import Entry
+from placement.formats.kubernetes.entries import Entry
 from placement.formats.kubernetes.labels import Labels
 from placement.formats.kubernetes.objects import Item
 from placement.formats.kubernetes.parts import Cluster

@@ -44,8 +44,9 @@ class Claims:
                 why = "nothing says what it asks for"
                 self.ledger.unsupported("a claim that is not in the files", why, item.where, item.file)
                 continue
-            found += [(part, claim) for part in _parts(claim, users)]
-            if users > 1 and claim.gpus:
+            for one in (claim, *claim.more):
+                found += [(part, one) for part in _parts(one, users)]
+            if users > 1 and found:
                 self.ledger.assumed("cards of a claim that several pods share", "an equal share for each", item.where)
         return found
 

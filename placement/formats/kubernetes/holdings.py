@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from placement.formats.kubernetes.cards import Part
@@ -86,7 +86,7 @@ class Holdings:
         part: Part,
         offer: Offer,
         where: str,
-        group: str = "",
+        groups: tuple[str, ...] = (),
         bound: bool = False,
     ) -> Held | None:
         """Take cards for a part of which nothing says them; None for an instance where none is left.
@@ -101,8 +101,8 @@ class Holdings:
         offer : Offer
         where : str
             Place of the pod.
-        group : str
-            Name of the shared card, where the pod says one.
+        groups : tuple of str
+            Names of the shared cards, where something says them.
         bound : bool
             Whether the kubelet gives out cards of one NUMA zone where it can.
         """
@@ -122,12 +122,10 @@ class Holdings:
         cards = sorted({card for card in offer.cards if card < len(gpus) and not gpus[card].mig_enabled})
         if part.share is None:
             chosen = self._whole(node, taken, cards, part.gpus, bound, where)
-        elif group and (node.name, group) in self._groups and part.gpus == 1:
-            chosen = [self._groups[node.name, group]]
+        elif len(groups) == part.gpus:
+            chosen = self._named(node, taken, cards, part, groups, where)
         else:
             chosen = self._shares(taken, cards, part, where)
-        if group and part.gpus == 1:
-            self._groups.setdefault((node.name, group), chosen[0])
         held = Held(tuple(sorted(chosen)))
         self._take(taken, part, held)
         return held
@@ -155,6 +153,22 @@ class Holdings:
             key=lambda card: (taken.whole[card], taken.load[card], card),
         )
         return [*free, *rest][:number]
+
+    def _named(
+        self, node: Node, taken: _Taken, cards: Sequence[int], part: Part, groups: tuple[str, ...], where: str
+    ) -> list[int]:
+        """Return the cards of groups of pods; a group that has none yet gets one that no other group has."""
+        others = {card for (name, group), card in self._groups.items() if name == node.name and group not in groups}
+        chosen: list[int] = []
+        for group in groups:
+            card = self._groups.get((node.name, group))
+            if card is None or card in chosen or card not in cards:
+                left = [card for card in cards if card not in chosen]
+                free = [card for card in left if card not in others]
+                card = self._shares(taken, free or left, replace(part, gpus=1), where)[0]
+                self._groups[node.name, group] = card
+            chosen.append(card)
+        return chosen
 
     def _shares(self, taken: _Taken, cards: Sequence[int], part: Part, where: str) -> list[int]:
         share = exact(part.share or 0)

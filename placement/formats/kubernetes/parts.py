@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from placement.snapshot import Node, NumaZone, Queue, Topology
+from placement.snapshot import Affinity, Node, NumaZone, Queue, Topology
 
 if TYPE_CHECKING:
     from placement.formats.kubernetes.pod import Pod, PodSpec
@@ -62,6 +62,10 @@ class Gang:
         None: when the first of its pods was made.
     where : str
         Place of the object that says so, for the ledger.
+    affinity : tuple of Affinity
+        Groups that share a domain; of jobs without a `topology` of their own.
+    min_groups : int, optional
+        How many of `groups` it needs; None: all.
     """
 
     key: str
@@ -73,11 +77,13 @@ class Gang:
     minimum_run_seconds: float = 0.0
     submit_time: float | None = None
     where: str = ""
+    affinity: tuple[Affinity, ...] = ()
+    min_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GangGroup:
-    """A group of like pods in a gang.
+    """A group of like pods in a gang, or of groups.
 
     Attributes
     ----------
@@ -89,6 +95,10 @@ class GangGroup:
     template : PodSpec, optional
         What each asks for, where the pods themselves do not exist yet.
     topology : Topology, optional
+    groups : tuple of GangGroup
+        Groups within it, called ``parent/child`` by `Addition.member`; it has no pods of its own then, and no counts.
+    min_groups : int, optional
+        How many of `groups` it needs; None: all.
     """
 
     name: str
@@ -96,10 +106,20 @@ class GangGroup:
     min_count: int | None = None
     template: PodSpec | None = None
     topology: Topology | None = None
+    groups: tuple[GangGroup, ...] = ()
+    min_groups: int | None = None
 
 
 def _nobody(pod: Pod) -> None:
     return None
+
+
+def _itself(pod: Pod) -> PodSpec:
+    return pod.spec
+
+
+def _none_of(pod: Pod) -> tuple[str, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +141,17 @@ class Addition:
         made of its pods, all of which are needed.
     queue_of : callable
         Returns the queue of a pod that is in no gang, or None.
+    withheld : frozenset of str
+        Keys of gangs that the system does not start, whatever is free. They are not in `gangs`; pods of them that wait
+        are left out.
+    spec_of : callable
+        Returns what a pod that waits asks for, with what the system adds when it starts it, such as tolerations.
+        Templates in `gangs` have it already.
+    bound : callable
+        Returns the node that a pod is being bound to, though its own object does not say so yet, or None. It holds its
+        devices there.
+    shared : callable
+        Returns a name for each card that a pod with a share of cards is on: pods of the same name are on the same card.
     """
 
     levels: tuple[Level, ...] = ()
@@ -130,6 +161,10 @@ class Addition:
     gangs: tuple[Gang, ...] = ()
     member: Callable[[Pod], tuple[str, str] | None] = _nobody
     queue_of: Callable[[Pod], str | None] = _nobody
+    withheld: frozenset[str] = frozenset()
+    spec_of: Callable[[Pod], PodSpec] = _itself
+    bound: Callable[[Pod], str | None] = _nobody
+    shared: Callable[[Pod], tuple[str, ...]] = _none_of
 
 
 # --- devices ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from placement.formats.kubernetes.apart import Apart
 from placement.formats.kubernetes.asks import Asks, Tasks
 from placement.formats.kubernetes.cards import Cards
 from placement.formats.kubernetes.claims import Claims
-from placement.formats.kubernetes.jobs import NODE, Entry, Jobs, Members
+from placement.formats.kubernetes.entries import NODE, Entry, Members
+from placement.formats.kubernetes.jobs import Jobs
 from placement.formats.kubernetes.labels import Labels
 from placement.formats.kubernetes.objects import Item, Meta, Objects
 from placement.formats.kubernetes.parts import Addition, Cluster, Devices, Gang, GangGroup
@@ -94,7 +95,16 @@ class _Reader:
                     self.ledger.contradiction("two pods of one name", "the first of them", item.where)
             else:
                 seen[meta.key] = item
+                self._complete(item.value)
         return list(seen.values())
+
+    def _complete(self, pod: Pod) -> None:
+        """Add to a pod what other systems say of it: the node that it is being bound to, or what it will ask for."""
+        if not pod.spec.node_name:
+            pod.spec.node_name = next((node for one in self.additions if (node := one.bound(pod))), None)
+        if not pod.spec.node_name:
+            for addition in self.additions:
+                pod.spec = addition.spec_of(pod)
 
     # --- jobs ----------------------------------------------------------------------------------------------------
 
@@ -114,7 +124,9 @@ class _Reader:
             if entry is None:
                 continue
             home, group, queue = self._home(item.value)
-            if home is None:
+            if home is not None and home[1] in self.additions[home[0]].withheld and not entry.node:
+                self.ledger.ignored("pods of gangs that their system holds back", "they do not start", item.where)
+            elif home is None:
                 order[entry.name] = entry
                 queues[entry.name] = queue
                 self.apart.note_alone(entry, item.where, item.file)
@@ -233,6 +245,7 @@ class _Reader:
                 continue
             entry = self._entry(item, ())
             entry.node = node
+            entry.shared = next((names for one in self.additions if (names := one.shared(item.value))), ())
             entry.since = _time((item.value.status or PodStatus()).start_time, "status.startTime", item)
             entries[entry.name] = entry
             self.apart.runs(item, self.labels.index[node])

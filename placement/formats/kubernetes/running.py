@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from placement.formats.kubernetes.asks import GROUP, RESERVATION, Asks, OnNode
 from placement.formats.kubernetes.cards import Cards, Part
 from placement.formats.kubernetes.claims import Claims, allocated
+from placement.formats.kubernetes.entries import Entry
 from placement.formats.kubernetes.holdings import GPUS, HAMI, Held, Holdings, says, stated
-from placement.formats.kubernetes.jobs import Entry
 from placement.formats.kubernetes.labels import Labels
 from placement.formats.kubernetes.parts import Claim, Offer
 from placement.formats.kubernetes.pod import Pod
@@ -146,11 +146,12 @@ class Runs:
                 continue
             if not offer.cards:
                 offer = self._any(part, node)
-            group = (entry.item.value.metadata.labels or {}).get(GROUP, "")
+            label = (entry.item.value.metadata.labels or {}).get(GROUP, "")
+            groups = entry.shared or ((label,) if label else ())
             taken = None
             if part.profile or len({card for card in offer.cards if not gpus[card].mig_enabled}) >= part.gpus:
                 bound = tasks[number].numa != "none"
-                taken = self.holdings.assumed(node, gpus, part, offer, entry.item.where, group, bound)
+                taken = self.holdings.assumed(node, gpus, part, offer, entry.item.where, groups, bound)
             if taken is None:
                 self.ledger.contradiction(
                     "a pod runs with cards or instances of which its node has none left",
