@@ -800,6 +800,13 @@ def test_what_a_system_adds_to_pods_and_holds_back() -> None:
     assert task(found, "ns/p").node_selector == {"zone": "1"}
 
 
+def test_devices_of_a_claim_that_no_pod_uses_are_not_free() -> None:
+    devices = Devices({"n": ()}, {"ns/c": Claim(1, node="n", cards=(0,)), "ns/d": Claim(1)})
+    found = read(cluster(node("n", 2)), [pod("a", "n")], devices)
+    assert {one.name for one in found.jobs} == {"ns/a", "ns/c#claim"}
+    assert (cards(found, "ns/a"), cards(found, "ns/c#claim")) == ((1,), (0,))
+
+
 def test_a_claim_of_several_kinds_is_several_tasks() -> None:
     claim = Claim(1, node="n", cards=(0,), more=(Claim(1, profile="3g.20gb", node="n", cards=(1,), starts=(4,)),))
     one = node("n", gpus=(Gpu(model="NVIDIA-A100-SXM4-40GB"), MIG))

@@ -138,7 +138,7 @@ class Cards:
             parts = [Part(1, profile=profile, resource=need.resource)] * need.units
             apart = self._apart(need.resource)
             return parts, self.labels.narrow(selector, self.sliced - apart, "cards") if allowed & apart else selector
-        notes.contradiction("cards that no node offers", "there are none")
+        notes.assumed("cards that no node offers", "the pods that ask for them fit nowhere")
         selector = self.labels.narrow(selector, frozenset(), "cards")
         return self.parts(need, (1, ""), frozenset(), notes), selector
 

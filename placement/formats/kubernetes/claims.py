@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from placement.formats.kubernetes.cards import Part, thousandths
-from placement.formats.kubernetes.objects import Item
+from placement.formats.kubernetes.objects import Item, Meta
 from placement.formats.kubernetes.parts import Claim, Devices
-from placement.formats.kubernetes.pod import Pod, PodStatus
+from placement.formats.kubernetes.pod import Pod, PodClaim, PodSpec, PodStatus
 from placement.formats.ledger import Ledger
 
 
@@ -30,6 +30,19 @@ class Claims:
         for item in pods:
             for key, _ in _named(item.value):
                 self._users[key] = self._users.get(key, 0) + 1
+
+    def unused(self) -> list[Item[Pod]]:
+        """Return a stand-in for each claim that has devices and that no pod refers to: they are not free."""
+        found = []
+        for key, claim in self.devices.claims.items():
+            if key not in self._users and claim.node and any(one.cards for one in (claim, *claim.more)):
+                namespace, _, name = key.partition("/")
+                spec = PodSpec(node_name=claim.node, resource_claims=[PodClaim("devices", resource_claim_name=name)])
+                found.append(Item("", "", Pod(Meta(name=f"{name}#claim", namespace=namespace), spec)))
+                self.ledger.assumed(
+                    "devices of claims that no pod uses", "they are held, by jobs named with #claim", key
+                )
+        return found
 
     def of(self, item: Item[Pod]) -> list[tuple[Part, Claim]]:
         """Return the cards that a pod claims, and by which claim."""

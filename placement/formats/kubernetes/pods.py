@@ -74,6 +74,7 @@ class _Reader:
         self.over: list[Item[Pod]] = []
         self.items = self._there(objects)
         self.claims = Claims(devices, self.items, ledger)
+        self.items += self.claims.unused()
         self.apart = Apart(cluster, self.labels, ledger)
 
     # --- which pods there are ------------------------------------------------------------------------------------
