@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from placement.formats.kueue import write as kueue
 from placement.plan import Plan
 from placement.snapshot import Snapshot
 
@@ -41,5 +42,8 @@ class SnapshotWriter:
     help: str
 
 
-WRITERS: Mapping[str, PlanWriter | SnapshotWriter] = {}
+WRITERS: Mapping[str, PlanWriter | SnapshotWriter] = {
+    "kueue": PlanWriter(kueue.write, "admissions of Kueue's Workloads, v1beta2"),
+    "kueue-v1beta1": PlanWriter(kueue.write_v1beta1, "admissions of Kueue's Workloads, v1beta1"),
+}
 """By the name of the format."""

@@ -1,0 +1,124 @@
+"""A plan to what Kueue writes when it admits workloads: the status of each, with the topology assignment.
+
+The document is a ``List`` of Workloads of which each says its name and ``status.admission``, to be applied to the
+status subresource. The pods of a pod set are assigned to hosts, for a plan speaks of nodes; Kueue leaves wider levels
+out then too. The flavours of its resources are not in a snapshot, and are left out: to be filled in where Kueue's
+quotas are to count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from placement.errors import InputError
+from placement.formats.kueue.assignment import Assignment, long, short
+from placement.formats.kueue.levels import HOST
+from placement.formats.kueue.records import GROUP
+from placement.formats.tasks import PlacedTask, placed
+from placement.plan import Plan
+from placement.snapshot import Snapshot
+from placement.snapshot.report import show
+
+FORMS = {"v1beta2": short, "v1beta1": long}
+"""Form of a topology assignment by version of the API."""
+
+LEFT_OUT = "placement/left-out"
+"""Annotation of the list: what of the plan is not in it."""
+
+
+def write(snapshot: Snapshot, plan: Plan) -> bytes:
+    """Return the admissions of a plan in v1beta2.
+
+    Raises
+    ------
+    InputError
+        If the name of a job is not ``namespace/name``.
+    """
+    return document(snapshot, plan)
+
+
+def write_v1beta1(snapshot: Snapshot, plan: Plan) -> bytes:
+    """Return the admissions of a plan in v1beta1; raises as `write`."""
+    return document(snapshot, plan, version="v1beta1")
+
+
+def document(snapshot: Snapshot, plan: Plan, *, version: str = "v1beta2", labels: Sequence[str] = (HOST,)) -> bytes:
+    """Return the admissions of a plan.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Verified, and the one that the plan is of.
+    plan : Plan
+        Checked.
+    version : str
+        A key of `FORMS`.
+    labels : sequence of str
+        Node labels of the levels to write, from wide to narrow: those of the Topology, where it does not end at the
+        host name.
+
+    Raises
+    ------
+    InputError
+        If the name of a job is not ``namespace/name``, or a node in use does not have one of the labels.
+    """
+    jobs: dict[str, list[PlacedTask]] = defaultdict(list)
+    alone = 0
+    for task in placed(snapshot, plan):
+        if _alone(task):
+            alone += 1
+        else:
+            jobs[task.job_name].append(task)
+    items = [_workload(name, tasks, version, tuple(labels)) for name, tasks in jobs.items()]
+    whole: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": items}
+    if alone:
+        whole["metadata"] = {"annotations": {LEFT_OUT: f"{alone} pods that are in no workload"}}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
+
+
+def _alone(task: PlacedTask) -> bool:
+    """Return whether a task is a pod for itself, which is what the readers call the group of one."""
+    return task.group == "pod" and len(task.job.groups) == 1 and task.job.groups[0].count == 1
+
+
+def _workload(job: str, tasks: Sequence[PlacedTask], version: str, labels: tuple[str, ...]) -> Mapping[str, Any]:
+    namespace, slash, name = job.partition("/")
+    if not (namespace and slash and name):
+        raise InputError.one(
+            f"the job {show(job)} is not named as a Workload is", "name it namespace/name, or import it from Kueue"
+        )
+    sets: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for task in tasks:
+        sets[task.group.rpartition("/")[2]][_values(task, labels)] += 1
+    form = FORMS[version]
+    assignments = [
+        {
+            "name": pod_set,
+            "count": domains.total(),
+            "topologyAssignment": form(Assignment(labels, tuple(sorted(domains.items())))),
+        }
+        for pod_set, domains in sets.items()
+    ]
+    queue = {"clusterQueue": tasks[0].job.queue} if tasks[0].job.queue else {}
+    return {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": "Workload",
+        "metadata": {"namespace": namespace, "name": name},
+        "status": {"admission": {**queue, "podSetAssignments": assignments}},
+    }
+
+
+def _values(task: PlacedTask, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values of a node's labels; a node that says no host name is called what it is called."""
+    known = task.node.labels
+    found = [known.get(label, task.place.node if label == HOST else "") for label in labels]
+    for label, value in zip(labels, found, strict=True):
+        if not value:
+            raise InputError.one(
+                f"node {show(task.place.node)} has no label {show(label)}", "give the levels that all nodes in use have"
+            )
+    return tuple(found)
