@@ -15,8 +15,8 @@ import msgspec
 
 from placement.formats.kubernetes.objects import Objects
 from placement.formats.kubernetes.pod import PodSpec, PodToleration
-from placement.formats.kueue.levels import RefusedError
-from placement.formats.kueue.records import GROUP, FlavorSpec, NodeTaint, ResourceFlavor
+from placement.formats.kueue.levels import HOST, Levels, RefusedError
+from placement.formats.kueue.records import GROUP, FlavorSpec, NodeObject, NodeTaint, ResourceFlavor
 from placement.formats.ledger import Ledger
 
 MOST_TERMS = 256
@@ -36,10 +36,13 @@ class Flavours:
         By name.
     covered : mapping of str to tuple of Covered
         By queue.
+    gaps : mapping of str to tuple of str
+        By flavour with a Topology, labels of levels that some of its nodes do not have. Kueue does not use such nodes.
     """
 
     specs: Mapping[str, FlavorSpec] = field(default_factory=dict)
     covered: Mapping[str, tuple[Covered, ...]] = field(default_factory=dict)
+    gaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def adjusted(self, spec: PodSpec, queue: str, ledger: Ledger, where: str) -> PodSpec:
         """Return what a pod asks for in a queue, with what its flavours add.
@@ -53,13 +56,16 @@ class Flavours:
         for covered, names in self.covered.get(queue, ()):
             if not (asked | {"pods"}) & covered:
                 continue
-            possible = [self.specs[name] for name in names if name in self.specs and _suits(self.specs[name], spec)]
+            possible = [name for name in names if name in self.specs and _suits(self.specs[name], spec)]
             if not possible:
                 raise RefusedError(
                     "pods that no flavour of their queue suits",
                     "the workload is left out: Kueue does not admit it",
                 )
-            spec = _one(spec, possible[0]) if len(possible) == 1 else _several(spec, possible, ledger, where)
+            if len(possible) == 1:
+                spec = _one(spec, self.specs[possible[0]], self.gaps.get(possible[0], ()))
+            else:
+                spec = _several(spec, [self.specs[name] for name in possible], ledger, where)
         return spec
 
 
@@ -74,6 +80,24 @@ def read(objects: Objects, ledger: Ledger) -> Mapping[str, FlavorSpec]:
         found[name] = item.value.spec or FlavorSpec()
         ledger.read("flavours", item.where)
     return found
+
+
+def gaps(
+    objects: Objects, specs: Mapping[str, FlavorSpec], levels: Levels, ledger: Ledger
+) -> dict[str, tuple[str, ...]]:
+    """Return the labels of levels that some nodes of flavours do not have, and note these nodes."""
+    labels = [label for label in levels.name_of if label != HOST] if levels.stated else []
+    missing: dict[str, set[str]] = {name: set() for name, spec in specs.items() if spec.topology_name}
+    for item in objects.of("", "Node", NodeObject):
+        own = item.value.metadata.labels or {}
+        lacks = [label for label in labels if label not in own]
+        for name, found in missing.items() if lacks else ():
+            if all(own.get(key) == value for key, value in (specs[name].node_labels or {}).items()):
+                found.update(lacks)
+                ledger.ignored(
+                    f"nodes without the label {lacks[0]}", "workloads of their flavour do not use them", item.where
+                )
+    return {name: tuple(label for label in labels if label in found) for name, found in missing.items()}
 
 
 def _resources(spec: PodSpec) -> Iterator[str]:
@@ -105,10 +129,12 @@ def _tolerates(toleration: PodToleration, taint: NodeTaint) -> bool:
     return bool(toleration.key) and (toleration.value or "") == (taint.value or "")
 
 
-def _one(spec: PodSpec, flavour: FlavorSpec) -> PodSpec:
+def _one(spec: PodSpec, flavour: FlavorSpec, gaps: Sequence[str]) -> PodSpec:
+    there = [{"key": label, "operator": "Exists"} for label in gaps]
     return msgspec.structs.replace(
         spec,
         node_selector={**(spec.node_selector or {}), **(flavour.node_labels or {})},
+        affinity=_narrowed(spec.affinity, [{"matchExpressions": there}]) if there else spec.affinity,
         tolerations=[*(spec.tolerations or ()), *(flavour.tolerations or ())],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from placement.formats.kubernetes.objects import Item
@@ -128,7 +129,8 @@ def gang(
     wishes = [_wish(context, item, one, started) for one in sets]
     together = [index for index, one in enumerate(wishes) if one.group]
     names = {wishes[index].group for index in together}
-    whole, affinity = None, ()
+    whole: Topology | None = None
+    affinity: tuple[Affinity, ...] = ()
     rules = [one.topology for one in wishes]
     for name in sorted(names):
         members = [index for index in together if wishes[index].group == name]
@@ -224,15 +226,10 @@ def _time(item: Item[Any], text: str | None) -> float | None:
 
 def unique(context: Context, key: str, kind: str) -> str:
     """Return a key that no other gang has."""
-    taken = {*context.gangs, *context.withheld}
-    if key not in taken:
-        return key
-    return next(k for k in _numbered(f"{key} ({kind})") if k not in taken)
+    return next(k for k in _names(key, kind) if k not in context.gangs and k not in context.withheld)
 
 
-def _numbered(key: str) -> Iterator[str]:
+def _names(key: str, kind: str) -> Iterator[str]:
     yield key
-    number = 2
-    while True:
-        yield f"{key} {number}"
-        number += 1
+    yield f"{key} ({kind})"
+    yield from (f"{key} ({kind} {number})" for number in count(2))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from placement.formats.kubernetes.objects import Item, Meta, Objects
+from placement.formats.kubernetes.objects import Item, Objects
 from placement.formats.kubernetes.parts import Level
-from placement.formats.kueue.records import GROUP, Constraint, Record, TopologyObject, TopologyRequest, at, wrong
+from placement.formats.kueue.records import GROUP, Constraint, NodeObject, TopologyObject, TopologyRequest, at, wrong
 from placement.formats.ledger import Ledger
 from placement.snapshot import Slice, Topology
 
@@ -106,10 +106,6 @@ class Levels:
         self.name_of = {one: taken[one] for one in (*labels, HOST)}
 
 
-class _Node(Record):
-    metadata: Meta = msgspec.field(default_factory=Meta)
-
-
 def read(objects: Objects, used: Sequence[str], ledger: Ledger) -> Levels:
     """Return the levels of the topology in use.
 
@@ -146,7 +142,7 @@ def read(objects: Objects, used: Sequence[str], ledger: Ledger) -> Levels:
 def _domains(objects: Objects) -> dict[str, int]:
     """Return how many values nodes have of each label."""
     values: dict[str, set[str]] = {}
-    for node in objects.of("", "Node", _Node):
+    for node in objects.of("", "Node", NodeObject):
         for label, value in (node.value.metadata.labels or {}).items():
             values.setdefault(label, set()).add(value)
     return {label: len(found) for label, found in values.items()}
@@ -261,7 +257,11 @@ def wish(request: TopologyRequest | None, count: int, levels: Levels, ledger: Le
     if required and preferred and levels.rank(preferred) < levels.rank(required):
         ledger.ignored("a preferred level", "it is wider than the required one", where)
         preferred = ""
-    layers = tuple(_layers(request, count))
+    group = request.pod_set_group_name or ""
+    layers = _layers(request)
+    if count == 1 and group:
+        # a leader has the slices of its workers said, which are theirs
+        layers = []
     parts = tuple(
         Slice(level=levels.name(layer.topology), sizes=_sizes(layer, count, len(layers), ledger, where))
         for layer in layers
@@ -270,15 +270,15 @@ def wish(request: TopologyRequest | None, count: int, levels: Levels, ledger: Le
     if sorted(set(ranks)) != ranks:
         raise RefusedError("slices that are not from wide to narrow", _REFUSED)
     place = Topology(required=required, preferred=preferred)
-    return Wish(place, parts, request.pod_set_group_name or "")
+    return Wish(place, parts if count > 1 else (), group)
 
 
-def _layers(request: TopologyRequest, count: int) -> Sequence[Constraint]:
-    """Return the layers of slices that are asked for; one pod is no slice."""
-    layers = list(request.podset_slice_required_topology_constraints or ())
-    if not layers and request.pod_set_slice_required_topology:
-        layers = [Constraint(topology=request.pod_set_slice_required_topology, size=request.pod_set_slice_size)]
-    return [] if count == 1 else layers
+def _layers(request: TopologyRequest) -> Sequence[Constraint]:
+    """Return the layers of slices that are asked for."""
+    layers = request.podset_slice_required_topology_constraints or ()
+    if layers or not request.pod_set_slice_required_topology:
+        return layers
+    return [Constraint(topology=request.pod_set_slice_required_topology, size=request.pod_set_slice_size)]
 
 
 def _sizes(layer: Constraint, count: int, layers: int, ledger: Ledger, where: str) -> tuple[int, ...]:

@@ -84,11 +84,11 @@ def read(objects: Objects, flavours: Mapping[str, FlavorSpec], ledger: Ledger) -
     tops = {name: tree.top(name) for name in tree.parents}
     pinned, stated = _kinds(tree, tops, flavours)
     queues = []
-    for name, item in tree.items.items():
+    for name, found in tree.items.items():
         by_model = pinned[tops[name]]
-        if stated[tops[name]] > 1 and not by_model and item is not None and _cards(item):
-            ledger.unsupported("quotas of several flavours", "cards are counted of any model", item.where)
-        queues.append(_queue(name, item, tree, flavours, by_model, stated[tops[name]] > 0, ledger))
+        if stated[tops[name]] > 1 and not by_model and found is not None and _cards(found):
+            ledger.unsupported("quotas of several flavours", "cards are counted of any model", found.where)
+        queues.append(_queue(name, found, tree, flavours, by_model, stated[tops[name]] > 0, ledger))
     local, held_local = _local(objects, clusters, ledger)
     return Queues(
         queues=tuple(queues),
@@ -125,14 +125,14 @@ class _Tree:
 
     def top(self, name: str) -> str:
         """Return the queue at the top of a queue's tree."""
-        way = [name]
-        while above := self.parents[way[-1]]:
-            if above in way:
-                item = self.items[above]
-                if item is not None:
-                    raise wrong(item, "spec.parentName", "the parents of the Cohort go round", "name another parent")
-            way.append(above)
-        return way[-1]
+        seen = {name}
+        while above := self.parents[name]:
+            item = self.items[above]
+            if above in seen and item is not None:
+                raise wrong(item, "spec.parentName", "the parents of the Cohort go round", "name another parent")
+            seen.add(above)
+            name = above
+        return name
 
 
 def _by_name(found: Iterable[Item[QueueObject]], ledger: Ledger) -> dict[str, Item[QueueObject]]:
@@ -306,19 +306,12 @@ def _note(item: Item[QueueObject], ledger: Ledger) -> None:
     for g, group in enumerate(spec.resource_groups or ()):
         for f, flavour in enumerate(group.flavors or ()):
             for r, quota in enumerate(flavour.resources or ()):
-                where = f"spec.resourceGroups[{g}].flavors[{f}].resources[{r}]"
-                _exact(item, f"{where}.nominalQuota", quota.nominal_quota or 0)
+                path = f"spec.resourceGroups[{g}].flavors[{f}].resources[{r}]"
+                _exact(item, f"{path}.nominalQuota", quota.nominal_quota or 0)
                 if not counts_cards(quota.name):
-                    ledger.unsupported(
-                        "a quota of a resource that is not cards",
-                        "quotas of a snapshot count cards",
-                        f"{item.where}.{where}",
-                    )
-    if spec.namespace_selector is None and item.value.metadata.name and (spec.resource_groups or spec.cohort):
-        ledger.ignored(
-            "a queue without a namespace selector", "workloads are taken to be in the right queue", item.where
-        )
-    elif spec.namespace_selector:
+                    what, why = "a quota of a resource that is not cards", "quotas of a snapshot count cards"
+                    ledger.unsupported(what, why, at(item, path))
+    if spec.namespace_selector:
         ledger.ignored("a namespace selector", "workloads are taken to be in the right queue", item.where)
     if spec.queueing_strategy == "StrictFIFO":
         ledger.ignored(

@@ -28,10 +28,11 @@ def read(objects: Objects, ledger: Ledger) -> Addition:
     """
     specs = flavours.read(objects, ledger)
     tree = queues.read(objects, specs, ledger)
+    found = levels.read(objects, tree.topologies, ledger)
     context = Context(
-        levels=levels.read(objects, tree.topologies, ledger),
+        levels=found,
         queues=tree,
-        flavours=flavours.Flavours(specs, tree.covered),
+        flavours=flavours.Flavours(specs, tree.covered, flavours.gaps(objects, specs, found, ledger)),
         priorities=workloads.priorities(objects, ledger),
         ledger=ledger,
     )
@@ -39,10 +40,10 @@ def read(objects: Objects, ledger: Ledger) -> Addition:
     jobs.read(objects, context, owners)
     known = members.Members(context, owners)
     members.read(objects, known)
-    if context.levels.levels and not context.levels.stated:
+    if found.levels and not found.stated:
         ledger.assumed("levels of the topology", "the node labels that workloads name: there is no Topology")
     return Addition(
-        levels=context.levels.levels,
+        levels=found.levels,
         queues=tree.queues,
         gangs=tuple(context.gangs.values()),
         member=known.member,

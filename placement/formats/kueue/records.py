@@ -43,6 +43,12 @@ class TopologyObject(Record):
     spec: TopologySpec | None = None
 
 
+class NodeObject(Record):
+    """A Node, of which the labels are looked at."""
+
+    metadata: Meta = msgspec.field(default_factory=Meta)
+
+
 class NodeTaint(Record):
     """A taint that the nodes of a flavour have."""
 
