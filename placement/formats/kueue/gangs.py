@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -217,7 +217,7 @@ def _time(item: Item[Any], text: str | None) -> float | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-        return moment.timestamp()
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise wrong(
             item, "metadata.creationTimestamp", "not a moment such as 2026-01-31T12:00:00Z", "dump it again"

@@ -13,7 +13,7 @@ import msgspec
 from placement.formats.kubernetes.objects import Item, Meta, Objects
 from placement.formats.kueue.gangs import CLASS_LABEL, Context, gang, unique
 from placement.formats.kueue.levels import RefusedError
-from placement.formats.kueue.records import GROUP, Condition, PodSet, Record, Template
+from placement.formats.kueue.records import GROUP, Condition, PodSet, Record, Template, named
 from placement.formats.kueue.workloads import Owners
 
 QUEUE_LABEL = f"{GROUP}/queue-name"
@@ -182,13 +182,14 @@ KINDS: Sequence[tuple[str, str, Callable[[JobObject], Iterator[PodSet]]]] = (
 
 def read(objects: Objects, context: Context, owners: Owners) -> None:
     """Add the gangs of jobs that no Workload is there for."""
+    known = {*owners.names, *owners.finished}
     for group, kind, sets_of in KINDS:
         for item in objects.of(group, kind, JobObject):
             meta = item.value.metadata
             queue = (meta.labels or {}).get(QUEUE_LABEL, "")
             owner = (meta.namespace or "default", kind, _name(meta))
             nested = any(one.kind in _NESTING for one in meta.owner_references or ())
-            if not queue or nested or owner in owners.names or owner in owners.finished:
+            if not queue or nested or owner in known:
                 continue
             if any(one.type in OVER and one.status == "True" for one in _status(item).conditions or ()):
                 context.ledger.ignored("jobs that have finished", "they hold nothing", item.where)
@@ -218,12 +219,13 @@ def _status(item: Item[JobObject]) -> _Status:
 
 
 def _add(
-    context: Context, item: Item[JobObject], kind: str, tail: str, sets: list[PodSet], name: str, owners: Owners
+    context: Context, item: Item[JobObject], kind: str, tail: str, sets: list[PodSet], local: str, owners: Owners
 ) -> None:
     meta = item.value.metadata
     namespace = meta.namespace or "default"
-    key = unique(context, f"{namespace}/{_name(meta) or kind.lower()}{tail}", kind)
-    owners.names.setdefault((namespace, kind, f"{_name(meta)}{tail}"), key)
+    name = f"{_name(meta) or kind.lower()}{tail}"
+    key = unique(context, named(item, "metadata.name", f"{namespace}/{name}"), kind)
+    owners.names.setdefault((namespace, kind, name), key)
     if meta.uid and not tail:
         owners.uids.setdefault(meta.uid, key)
     owners.groups[key] = tuple(one.name for one in sets)
@@ -232,7 +234,7 @@ def _add(
         if not any(one.count > 0 for one in sets):
             context.withhold(key, "workloads without pods", "there is nothing to place", item.where)
             return
-        queue = context.queue(namespace, name, item.where)
+        queue = context.queue(namespace, local, item.where)
         made = gang(
             context,
             item,
@@ -246,7 +248,7 @@ def _add(
     except RefusedError as why:
         context.refuse(key, why, item.where)
         return
-    if not started and context.stopped(namespace, name, queue):
+    if not started and context.stopped(namespace, local, queue):
         context.withhold(key, "workloads of a queue that is stopped", "Kueue does not start them", item.where)
         return
     context.gangs[key] = made

@@ -22,11 +22,13 @@ from placement.formats.kueue.records import (
     QueueSpec,
     ResourceQuota,
     at,
+    named,
     wrong,
 )
 from placement.formats.ledger import Ledger
 from placement.quota import ALL
 from placement.snapshot import Queue
+from placement.snapshot.fields import MOST_WORTH
 from placement.units import Quantity
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -108,16 +110,16 @@ class _Tree:
     """Queues with their parents, ClusterQueues first; a Cohort that nobody describes is there too."""
 
     def __init__(self, clusters: Found, cohorts: Found) -> None:
-        def named(cohort: str) -> str:
+        def apart(cohort: str) -> str:
             return f"{cohort} (cohort)" if cohort in clusters else cohort
 
         self.items: dict[str, Item[QueueObject] | None] = dict(clusters)
         self.parents: dict[str, str] = {}
-        for name, item in (*clusters.items(), *((named(n), i) for n, i in cohorts.items())):
+        for name, item in (*clusters.items(), *((apart(n), i) for n, i in cohorts.items())):
             spec = _spec(item)
             above = spec.cohort_name or spec.cohort or spec.parent_name or spec.parent or ""
             self.items[name] = item
-            self.parents[name] = named(above) if above else ""
+            self.parents[name] = apart(named(item, "spec.cohortName", above)) if above else ""
         for above in [parent for parent in self.parents.values() if parent]:
             if above not in self.parents:
                 self.items[above], self.parents[above] = None, ""
@@ -136,17 +138,15 @@ class _Tree:
 
 
 def _by_name(found: Iterable[Item[QueueObject]], ledger: Ledger) -> dict[str, Item[QueueObject]]:
-    named: dict[str, Item[QueueObject]] = {}
+    unique: dict[str, Item[QueueObject]] = {}
     for item in found:
-        name = item.value.metadata.name
-        if not name.strip():
-            raise wrong(item, "metadata.name", "the queue has no name", "dump it again")
-        if name in named:
+        name = named(item, "metadata.name", item.value.metadata.name)
+        if name in unique:
             ledger.contradiction("an object that is given twice", "the first one", item.where)
         else:
-            named[name] = item
+            unique[name] = item
             ledger.read("queues", item.where)
-    return named
+    return unique
 
 
 def _spec(item: Item[QueueObject]) -> QueueSpec:
@@ -222,7 +222,7 @@ def _queue(
     lend: dict[str, list[Fraction | None]] = defaultdict(list)
     for flavour, given, path in _cards(item):
         model = _model(flavours, flavour) if by_model else ALL
-        quota[model].append(_exact(item, f"{path}.nominalQuota", given.nominal_quota or 0))
+        quota[model].append(_nominal(item, path, given))
         borrow[model].append(_limit(item, f"{path}.borrowingLimit", given.borrowing_limit, parent, ledger))
         lend[model].append(_limit(item, f"{path}.lendingLimit", given.lending_limit, parent, ledger))
     total = {model: sum(parts, Fraction(0)) for model, parts in quota.items()}
@@ -286,6 +286,10 @@ def _exact(item: Item[QueueObject], path: str, given: Quantity) -> Fraction:
         raise wrong(item, path, str(why), "give a Kubernetes quantity, at most 2^63 - 1") from None
 
 
+def _nominal(item: Item[QueueObject], path: str, quota: ResourceQuota) -> Fraction:
+    return _exact(item, f"{path}.nominalQuota", 0 if quota.nominal_quota is None else quota.nominal_quota)
+
+
 def _plain(amounts: Mapping[str, Fraction]) -> dict[str, Quantity]:
     return {model: int(v) if v.denominator == 1 else f"{int(v * 1000)}m" for model, v in amounts.items()}
 
@@ -294,7 +298,10 @@ def _weight(item: Item[QueueObject]) -> float:
     sharing = _spec(item).fair_sharing
     if sharing is None or sharing.weight is None:
         return 1.0
-    return float(_exact(item, "spec.fairSharing.weight", sharing.weight))
+    weight = float(_exact(item, "spec.fairSharing.weight", sharing.weight))
+    if weight > MOST_WORTH:
+        raise wrong(item, "spec.fairSharing.weight", f"found {weight:g}", f"give at most {MOST_WORTH:g}")
+    return weight
 
 
 # --- what else a queue says ----------------------------------------------------------------------------------------
@@ -307,7 +314,7 @@ def _note(item: Item[QueueObject], ledger: Ledger) -> None:
         for f, flavour in enumerate(group.flavors or ()):
             for r, quota in enumerate(flavour.resources or ()):
                 path = f"spec.resourceGroups[{g}].flavors[{f}].resources[{r}]"
-                _exact(item, f"{path}.nominalQuota", quota.nominal_quota or 0)
+                _nominal(item, path, quota)
                 if not counts_cards(quota.name):
                     what, why = "a quota of a resource that is not cards", "quotas of a snapshot count cards"
                     ledger.unsupported(what, why, at(item, path))

@@ -12,9 +12,13 @@ import msgspec
 from placement.errors import InputError
 from placement.formats.kubernetes.objects import Item, Meta
 from placement.formats.kubernetes.pod import PodSpec, PodToleration
+from placement.snapshot.report import show
 from placement.units import Quantity
 
 GROUP = "kueue.x-k8s.io"
+
+MOST_NAME = 500
+"""Characters of a name; Kubernetes has 253 at most."""
 
 
 class Record(msgspec.Struct, rename="camel", gc=False):
@@ -256,6 +260,19 @@ class Workload(Record):
 def wrong(item: Item[Any], end: str, what: str, remedy: str) -> InputError:
     """Return an error at a place in an object."""
     return InputError.one(what, remedy, path=f"{item.path}.{end}".removeprefix("."), source=item.file)
+
+
+def named(item: Item[Any], end: str, name: str) -> str:
+    """Return a name that a snapshot can have.
+
+    Raises
+    ------
+    InputError
+        If it is empty, too long or cannot be printed.
+    """
+    if not name.strip() or not name.isprintable() or len(name) > MOST_NAME:
+        raise wrong(item, end, f"found {show(name)}, expected a name", "dump it again")
+    return name
 
 
 def at(item: Item[Any], end: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from placement.formats.kubernetes.objects import Item, Objects
 from placement.formats.kueue.gangs import Context, gang, unique
 from placement.formats.kueue.levels import RefusedError
-from placement.formats.kueue.records import GROUP, PriorityClass, Workload, WorkloadSpec, WorkloadStatus, wrong
+from placement.formats.kueue.records import GROUP, PriorityClass, Workload, WorkloadSpec, WorkloadStatus, named, wrong
 from placement.formats.ledger import Ledger
+from placement.snapshot.report import show
 
 Owner = tuple[str, str, str]
 """Namespace, kind and name of what pods belong to."""
@@ -41,9 +43,15 @@ def priorities(objects: Objects, ledger: Ledger) -> dict[str, int]:
     """Return the values of the priority classes."""
     found = {}
     for item in objects.of(GROUP, "WorkloadPriorityClass", PriorityClass):
-        found[item.value.metadata.name] = item.value.value
+        found[item.value.metadata.name] = _bounded(item, "value", item.value.value)
         ledger.read("priority classes", item.where)
     return found
+
+
+def _bounded(item: Item[Any], end: str, value: int) -> int:
+    if abs(value) > 2**31:
+        raise wrong(item, end, f"found {show(value)}", "give a priority of 32 bits")
+    return value
 
 
 def read(objects: Objects, context: Context) -> Owners:
@@ -51,8 +59,7 @@ def read(objects: Objects, context: Context) -> Owners:
     owners = Owners()
     for item in objects.of(GROUP, "Workload", Workload):
         meta, status = item.value.metadata, item.value.status or WorkloadStatus()
-        if not meta.name.strip():
-            raise wrong(item, "metadata.name", "the workload has no name", "dump it again")
+        named(item, "metadata.name", meta.key)
         namespace = meta.namespace or "default"
         belongs = [(namespace, owner.kind, owner.name) for owner in meta.owner_references or ()]
         if any(one.type == "Finished" and one.status == "True" for one in status.conditions or ()):
@@ -78,6 +85,8 @@ def _add(context: Context, item: Item[Workload], key: str, status: WorkloadStatu
     meta, spec = item.value.metadata, item.value.spec or WorkloadSpec()
     started = status.admission is not None
     sets = spec.pod_sets or []
+    if spec.priority is not None:
+        _bounded(item, "spec.priority", spec.priority)
     if not any(one.count for one in sets):
         context.withhold(key, "workloads without pods", "there is nothing to place", item.where)
         return
