@@ -751,7 +751,7 @@ def hosts(*cores: int) -> tuple[Node, ...]:
 
 
 LEADER = TaskGroup(
-    name="all",
+    name="gang",
     groups=(
         TaskGroup(name="leader", task=Task(cpu=1)),
         TaskGroup(name="workers", count=4, task=Task(cpu=2)),
@@ -830,16 +830,30 @@ def test_older_versions_and_wider_levels_have_the_values_that_the_nodes_have() -
 
 def test_pods_alone_are_counted_as_left_out_and_other_names_refused() -> None:
     alone = Job(name="default/p", groups=(TaskGroup(name="pod", task=Task(cpu=1)),))
-    snapshot = verified(Snapshot(nodes=hosts(2)[:1], topology=("rack",), jobs=(alone,)))
+    rest = Job(name="default/w#pending", groups=(TaskGroup(name="main", count=2, task=Task(cpu=1)),))
+    snapshot = verified(Snapshot(nodes=hosts(3), topology=("rack",), jobs=(alone, rest)))
     written = json.loads(write.write(snapshot, solve(snapshot)))
-    assert (written["items"], written["metadata"]) == (
-        [],
-        {"annotations": {"placement/left-out": "1 pods that are in no workload"}},
-    )
+    said = "1 pods that are in no workload; 2 pods of jobs that are no workload by themselves"
+    assert (written["items"], written["metadata"]) == ([], {"annotations": {"placement/left-out": said}})
     other = Job(name="4711", groups=(TaskGroup(name="main", task=Task(cpu=1)),))
     snapshot = verified(Snapshot(nodes=hosts(2), topology=("rack",), jobs=(other,)))
     with pytest.raises(InputError, match='the job "4711" is not named as a Workload is'):
         write.write(snapshot, solve(snapshot))
+
+
+def test_a_pod_that_is_several_tasks_counts_once() -> None:
+    parts = tuple(TaskGroup(name=str(n), task=Task(cpu=1)) for n in (1, 2))
+    one = TaskGroup(name="pod", groups=parts, topology=Topology(required="node"))
+    job = Job(name="default/w", groups=(TaskGroup(name="main", count=3, groups=(one,)),))
+    snapshot = verified(Snapshot(nodes=hosts(6), topology=("rack",), jobs=(job,)))
+    item = json.loads(write.write_v1beta1(snapshot, solve(snapshot)))["items"][0]
+    assert item["status"]["admission"]["podSetAssignments"] == [
+        {
+            "name": "main",
+            "count": 3,
+            "topologyAssignment": {"levels": [HOST], "domains": [{"values": ["h0"], "count": 3}]},
+        }
+    ]
 
 
 def test_two_pod_sets_do_not_take_one_place_twice() -> None:

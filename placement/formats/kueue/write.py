@@ -8,6 +8,7 @@ quotas are to count.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +26,9 @@ from placement.snapshot.report import show
 
 FORMS = {"v1beta2": short, "v1beta1": long}
 """Form of a topology assignment by version of the API."""
+
+AROUND = "gang"
+"""Group that the readers put around all groups of a job that has a topology of its own."""
 
 LEFT_OUT = "placement/left-out"
 """Annotation of the list: what of the plan is not in it."""
@@ -67,22 +71,46 @@ def document(snapshot: Snapshot, plan: Plan, *, version: str = "v1beta2", labels
         If the name of a job is not ``namespace/name``, or a node in use does not have one of the labels.
     """
     jobs: dict[str, list[PlacedTask]] = defaultdict(list)
-    alone = 0
+    left: Counter[str] = Counter()
     for task in placed(snapshot, plan):
+        if not _leads(task):
+            continue
         if _alone(task):
-            alone += 1
+            left["pods that are in no workload"] += 1
+        elif "/" in task.job_name and not _NAME.fullmatch(task.job_name.partition("/")[2]):
+            left["pods of jobs that are no workload by themselves"] += 1
         else:
             jobs[task.job_name].append(task)
     items = [_workload(name, tasks, version, tuple(labels)) for name, tasks in jobs.items()]
     whole: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": items}
-    if alone:
-        whole["metadata"] = {"annotations": {LEFT_OUT: f"{alone} pods that are in no workload"}}
+    if left:
+        said = "; ".join(f"{count} {what}" for what, count in left.items())
+        whole["metadata"] = {"annotations": {LEFT_OUT: said}}
     return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
 
 
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+"""What objects of Kubernetes are called."""
+
+
 def _alone(task: PlacedTask) -> bool:
-    """Return whether a task is a pod for itself, which is what the readers call the group of one."""
-    return task.group == "pod" and len(task.job.groups) == 1 and task.job.groups[0].count == 1
+    """Return whether a task is of a pod for itself, which is what the readers call the group of one."""
+    groups = task.job.groups
+    return len(groups) == 1 and groups[0].name == "pod" and groups[0].count == 1
+
+
+def _leads(task: PlacedTask) -> bool:
+    """Return whether a task is the first of its pod; the readers number those of a pod that is several tasks."""
+    *above, last = task.group.split("/")
+    return not (above and above[-1] == "pod" and last.isdigit() and last != "1")
+
+
+def _pod_set(task: PlacedTask) -> str:
+    """Return the pod set of a task: the outermost group, or that within the one which the readers put around all."""
+    groups = task.job.groups
+    around = len(groups) == 1 and groups[0].name == AROUND and [inner.name for inner in groups[0].groups] != ["pod"]
+    parts = task.group.split("/")
+    return parts[1] if around and len(parts) > 1 else parts[0]
 
 
 def _workload(job: str, tasks: Sequence[PlacedTask], version: str, labels: tuple[str, ...]) -> Mapping[str, Any]:
@@ -93,7 +121,7 @@ def _workload(job: str, tasks: Sequence[PlacedTask], version: str, labels: tuple
         )
     sets: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for task in tasks:
-        sets[task.group.rpartition("/")[2]][_values(task, labels)] += 1
+        sets[_pod_set(task)][_values(task, labels)] += 1
     form = FORMS[version]
     assignments = [
         {
