@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from placement.errors import InputError
-from placement.formats.kubernetes.objects import Item, Meta
+from placement.formats.kubernetes.objects import Item
 from placement.formats.kubernetes.parts import Gang, GangGroup
 from placement.formats.kubernetes.peers import NO_GROUP, Found, group_of, least_of_each, plain, wrong
 from placement.formats.ledger import Ledger
-from placement.formats.volcano.hypernodes import Tree, selects
-from placement.formats.volcano.records import JobTask, LabelSelector, PodGroup, SubGroupPolicy, VolcanoJob
+from placement.formats.volcano.hypernodes import Tree
+from placement.formats.volcano.membership import PREEMPTABLE, QUEUE, Groups, policies_of, said, task_name
+from placement.formats.volcano.records import JobTask, PodGroup, SubGroupPolicy, VolcanoJob
 from placement.snapshot import Topology
 
-GROUP_NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-"""Annotations of a pod that name its pod group."""
-
-JOB_NAME = "volcano.sh/job-name"
-TASK = "volcano.sh/task-spec"
-PARTITION = "volcano.sh/partition-id"
-PREEMPTABLE = "volcano.sh/preemptable"
-QUEUE = "volcano.sh/queue-name"
 OVER = ("Completed", "Failed", "Aborted", "Terminated", "Completing", "Aborting", "Terminating")
 """Phases of a job that starts no pods any more."""
 
@@ -30,92 +23,6 @@ DEFAULT_QUEUE = "default"
 
 MOST = 1_000_000
 """Pods of one gang."""
-
-
-def said(meta: Meta, key: str) -> str:
-    """Return what an annotation says, or a label of the same key; empty for nothing."""
-    return (meta.annotations or {}).get(key) or (meta.labels or {}).get(key) or ""
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The pod groups and jobs that there are.
-
-    Attributes
-    ----------
-    pod_groups : dict of str to Item[PodGroup]
-        By ``namespace/name``.
-    jobs : dict of str to Item[VolcanoJob]
-    """
-
-    pod_groups: Mapping[str, Item[PodGroup]]
-    jobs: Mapping[str, Item[VolcanoJob]]
-
-    def member(self, meta: Meta) -> tuple[str, str] | None:
-        """Return the key of a pod's gang and the path of its group in it."""
-        space = meta.namespace or "default"
-        name = next(filter(None, (said(meta, key) for key in GROUP_NAMES)), "")
-        job = said(meta, JOB_NAME)
-        key = f"{space}/{name or job}"
-        if key not in self.pod_groups and job and f"{space}/{job}" in self.jobs:
-            key = f"{space}/{job}"
-        if not name and not job:
-            return None
-        pod_group = self.pod_groups.get(key)
-        policies = pod_group.value.spec.sub_group_policy if pod_group else self._partitions(key)
-        for policy in policies or ():
-            path = _subgroup(policy, meta)
-            if path:
-                return key, path
-        return key, plain(said(meta, TASK))
-
-    def _partitions(self, key: str) -> list[SubGroupPolicy]:
-        job = self.jobs.get(key)
-        return [] if job is None else policies_of(job.value)
-
-    def job_of(self, key: str, item: Item[PodGroup]) -> Item[VolcanoJob] | None:
-        """Return the job that a pod group was made for."""
-        space = key.partition("/")[0]
-        for owner in item.value.metadata.owner_references or ():
-            if owner.kind == "Job" and f"{space}/{owner.name}" in self.jobs:
-                return self.jobs[f"{space}/{owner.name}"]
-        return self.jobs.get(key)
-
-
-def _subgroup(policy: SubGroupPolicy, meta: Meta) -> str:
-    """Return the path of the subgroup that a pod is in by a policy; empty for none."""
-    labels = meta.labels or {}
-    if policy.label_selector is not None and not selects(policy.label_selector, labels):
-        return ""
-    keys = policy.match_label_keys or ()
-    values = [said(meta, key) for key in keys]
-    if not all(values):
-        return ""
-    return f"{plain(policy.name)}/{plain('-'.join(values))}" if keys else plain(policy.name)
-
-
-def policies_of(job: VolcanoJob) -> list[SubGroupPolicy]:
-    """Return the policies that Volcano makes of the partitions of a job's tasks."""
-    return [
-        SubGroupPolicy(
-            name=_name(task, number),
-            sub_group_size=task.partition_policy.partition_size,
-            min_sub_groups=task.partition_policy.min_partitions,
-            label_selector=_of_task(_name(task, number)),
-            match_label_keys=[PARTITION],
-            network_topology=task.partition_policy.network_topology,
-        )
-        for number, task in enumerate(job.spec.tasks or ())
-        if task.partition_policy is not None
-    ]
-
-
-def _of_task(name: str) -> LabelSelector:
-    return LabelSelector(match_labels={TASK: name})
-
-
-def _name(task: JobTask, number: int) -> str:
-    return task.name or f"default{number}"
 
 
 class Reader:
@@ -196,7 +103,7 @@ class Reader:
             item,
             least=spec.min_available,
             of_task={
-                _name(task, number): task.replicas if task.min_available is None else task.min_available
+                task_name(task, number): task.replicas if task.min_available is None else task.min_available
                 for number, task in enumerate(spec.tasks or ())
             },
             policies=policies_of(item.value),
@@ -266,7 +173,7 @@ class Reader:
         for number, task in enumerate(job.value.spec.tasks or ()):
             if not 0 <= task.replicas <= MOST:
                 raise wrong(job, f"{task.replicas} replicas", f"give 0 to {MOST:,}", f"spec.tasks[{number}].replicas")
-            name = plain(_name(task, number))
+            name = plain(task_name(task, number))
             if name in found:
                 raise wrong(job, f"two tasks are called {name}", "name them apart", f"spec.tasks[{number}].name")
             found[name] = task
@@ -278,6 +185,8 @@ class Reader:
         divided = {plain(policy.name) for policy in policies}
         for name, task in tasks.items():
             wanted = task.replicas - found.succeeded[name]
+            if task.template is None or task.template.spec is None:
+                continue  # only the pods that are there say what they ask for
             if task.partition_policy is not None and name in divided:
                 size = max(1, task.partition_policy.partition_size)
                 for part in range(min(max(0, task.partition_policy.total_partitions), MOST)):
@@ -301,33 +210,35 @@ class Reader:
     ) -> tuple[tuple[GangGroup, ...], int | None]:
         """Return the groups of a gang, and how many of them it needs."""
         by_policy = {plain(policy.name): policy for policy in policies}
-        inside = {path for path in counts if path.partition("/")[0] in by_policy}
-        everything = needed >= sum(counts.values())
-        groups: list[GangGroup] = []
+        loose = {path: number for path, number in counts.items() if path.partition("/")[0] not in by_policy}
+        if len(loose) == len(counts):
+            stated = {
+                plain(name): number - found.succeeded[plain(name)]
+                for name, number in of_task.items()
+                if plain(name) in loose and number > found.succeeded[plain(name)]
+            }
+            for name, number in stated.items():
+                loose[name] = max(loose[name], number)
+            mins, min_groups = least_of_each(needed, loose, stated, self._ledger, where)
+            flat = [self._leaf(name, loose[name], least, found, None, where) for name, least in mins.items()]
+            return tuple(self._templated(flat, tasks)), min_groups
+        groups = []
         for name, policy in by_policy.items():
             paths = [path for path in counts if path.partition("/")[0] == name]
             if paths:
-                groups.append(self._divided(name, policy, paths, counts, found, everything, needed, tasks, where))
-        plain_counts = {path: counts[path] for path in counts if path not in inside}
-        stated = {
-            plain(name): number - found.succeeded[plain(name)]
-            for name, number in of_task.items()
-            if plain(name) in plain_counts and number > found.succeeded[plain(name)]
-        }
-        if not inside:
-            for name, number in stated.items():
-                plain_counts[name] = max(plain_counts[name], number)
-            mins, min_groups = least_of_each(needed, plain_counts, stated, self._ledger, where)
-        else:
-            mins, min_groups = dict(plain_counts), 1 if needed <= 1 and len(groups) + len(plain_counts) > 1 else None
-            if any(policy.min_sub_groups for policy in policies):
-                min_groups = None
-            if 1 < needed < sum(counts.values()):
-                self._ledger.assumed(NO_GROUP, "what the subgroups need", where)
-        for name, least in mins.items():
-            rules = None
-            groups.append(group_of(name, plain_counts[name], least, found.alive[name], rules, self._ledger, where))
-        return tuple(self._templated(groups, tasks)), min_groups
+                groups.append(self._divided(name, policy, paths, counts, found, where))
+        if needed >= sum(counts.values()):
+            rest = [self._leaf(name, number, number, found, None, where) for name, number in loose.items()]
+            return tuple(self._templated([*groups, *rest], tasks)), None
+        rest = [self._leaf(name, number, 1, found, None, where) for name, number in loose.items()]
+        arranged, min_groups = self._fewest([*groups, *rest], by_policy, needed, where)
+        return tuple(self._templated(arranged, tasks)), min_groups
+
+    def _leaf(
+        self, path: str, count: int, least: int, found: Found, topology: Topology | None, where: str
+    ) -> GangGroup:
+        last = path.rpartition("/")[2]
+        return group_of(last, count, least, found.alive[path], topology, self._ledger, where)
 
     def _divided(
         self,
@@ -336,9 +247,6 @@ class Reader:
         paths: Sequence[str],
         counts: Mapping[str, int],
         found: Found,
-        everything: bool,
-        needed: int,
-        tasks: Mapping[str, JobTask],
         where: str,
     ) -> GangGroup:
         """Return the group of a policy, with one group for each subgroup."""
@@ -346,20 +254,37 @@ class Reader:
         for number in (policy.sub_group_size or 0, policy.min_sub_groups or 0):
             if not 0 <= number <= MOST:
                 raise InputError.one(f"{number} in a subGroupPolicy", f"give 0 to {MOST:,}", path=where)
-        inner = []
-        for path in paths:
-            least = policy.sub_group_size or counts[path]
-            last = path.rpartition("/")[2]
-            inner.append(group_of(last, counts[path], least, found.alive[path], rules, self._ledger, where))
-        if paths == [name]:
-            return inner[0]
-        least_groups = policy.min_sub_groups or None
-        if least_groups is not None and least_groups > len(inner):
+        inner = tuple(
+            self._leaf(path, counts[path], policy.sub_group_size or counts[path], found, rules, where) for path in paths
+        )
+        return inner[0] if list(paths) == [name] else GangGroup(name, groups=inner)
+
+    def _fewest(
+        self, groups: Sequence[GangGroup], by_policy: Mapping[str, SubGroupPolicy], needed: int, where: str
+    ) -> tuple[list[GangGroup], int | None]:
+        """Return groups with how many subgroups of each are needed, and how many of the groups.
+
+        A subgroup starts with its least number or not at all. Whatever subgroups make up the number that is needed are
+        enough; a snapshot states it policy by policy, so the first ones are asked for more.
+        """
+        sizes = [sorted(_least(one) for one in group.groups or (group,)) for group in groups]
+        stated = [(by_policy[group.name].min_sub_groups or 0) if group.name in by_policy else 0 for group in groups]
+        if not any(stated) and len(groups) > 1 and needed <= min(one[0] for one in sizes):
+            return [replace(group, min_groups=1) if group.groups else group for group in groups], 1
+        numbers = [min(len(one), max(1, number)) for one, number in zip(sizes, stated, strict=True)]
+        if any(number > len(one) for one, number in zip(sizes, stated, strict=True)):
             self._ledger.assumed("subgroups that are not there yet", "those that are there are enough", where)
-            least_groups = None
-        if least_groups is None and not everything and needed <= 1:
-            least_groups = 1
-        return GangGroup(name, groups=tuple(inner), min_groups=None if everything else least_groups)
+        have = sum(sum(one[:number]) for one, number in zip(sizes, numbers, strict=True))
+        if have < needed and len(groups) > 1:
+            self._ledger.assumed(NO_GROUP, "the rest is needed from the first groups", where)
+        for index, one in enumerate(sizes):
+            while have < needed and numbers[index] < len(one):
+                have += one[numbers[index]]
+                numbers[index] += 1
+        return [
+            replace(group, min_groups=None if number == len(group.groups) else number) if group.groups else group
+            for group, number in zip(groups, numbers, strict=True)
+        ], None
 
     def _templated(self, groups: Sequence[GangGroup], tasks: Mapping[str, JobTask]) -> Iterator[GangGroup]:
         """Yield groups with what their pods will ask for, where a job says it."""
@@ -394,6 +319,10 @@ class Reader:
         if not text:
             self._ledger.assumed("whether pods of Volcano may be preempted", "yes", item.where)
         return text in ("", "1", "t", "true")
+
+
+def _least(group: GangGroup) -> int:
+    return (group.count or 1) if group.min_count is None else group.min_count
 
 
 def with_topology(group: GangGroup, topology: Topology) -> GangGroup:

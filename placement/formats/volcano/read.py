@@ -10,8 +10,9 @@ from placement.formats.kubernetes.pod import Pod
 from placement.formats.kubernetes.quotas import queued
 from placement.formats.ledger import Ledger
 from placement.formats.volcano import queues
-from placement.formats.volcano.gangs import DEFAULT_QUEUE, QUEUE, Groups, Reader, said
+from placement.formats.volcano.gangs import DEFAULT_QUEUE, Reader
 from placement.formats.volcano.hypernodes import tree
+from placement.formats.volcano.membership import QUEUE, Groups, said
 from placement.formats.volcano.records import BATCH, SCHEDULING, HyperNode, PodGroup, VolcanoJob
 
 SCHEDULING_QUEUE = f"{SCHEDULING}/queue-name"

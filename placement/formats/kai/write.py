@@ -1,0 +1,105 @@
+"""A plan as bind requests: what KAI's scheduler hands to its binder.
+
+The form: ``pkg/apis/scheduling/v1alpha2/bindrequest_types.go`` of kai-scheduler/KAI-Scheduler, filled in as
+``createBindRequest`` of ``pkg/scheduler/cache/cache.go`` does. A pod with whole cards gets them from the kubelet, which
+chooses which. Pods with shares of one card are put together by the name of a group; of a card that nobody shares yet
+the group is new, and its name follows from node and index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Context, Decimal
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import msgspec
+
+from placement.errors import InputError
+from placement.formats.tasks import PlacedTask, placed, pod_of
+from placement.plan import Plan
+from placement.snapshot import Job, Snapshot, Task
+from placement.snapshot.leaves import leaf_tasks
+from placement.snapshot.report import show
+from placement.units import exact
+
+API = "scheduling.run.ai/v1alpha2"
+
+
+def write(snapshot: Snapshot, plan: Plan) -> bytes:
+    """Return a ``List`` of ``BindRequest`` objects, one for each task.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Verified.
+    plan : Plan
+        Checked.
+
+    Raises
+    ------
+    InputError
+        If the snapshot does not say which pod a task is, or a share goes to a card that running pods share, for a
+        snapshot does not have the name of their group.
+    """
+    shared = _shared(snapshot)
+    items = [_request(task, shared) for task in placed(snapshot, plan)]
+    document = {"apiVersion": "v1", "kind": "List", "items": items}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _request(task: PlacedTask, shared: Mapping[tuple[str, int], str]) -> dict[str, Any]:
+    namespace, name = pod_of(task)
+    kind, portion = _received(task.task)
+    spec: dict[str, Any] = {
+        "podName": name,
+        "selectedNode": task.place.node,
+        "receivedResourceType": kind,
+        "receivedGPU": {"count": 0 if kind == "MigInstance" else len(task.place.gpus), "portion": portion},
+    }
+    if kind == "Fraction":
+        spec["selectedGPUGroups"] = [_group(task, card, shared) for card in task.place.gpus]
+    return {
+        "apiVersion": API,
+        "kind": "BindRequest",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"selected-node": task.place.node}},
+        "spec": spec,
+    }
+
+
+def _received(task: Task) -> tuple[str, str]:
+    """Return the type of what a task gets, and its portion of each card."""
+    if task.mig_profile:
+        return "MigInstance", "0.00"
+    if task.gpu_share is not None and task.gpus:
+        share = exact(task.gpu_share)
+        portion = Context(prec=18).divide(Decimal(share.numerator), Decimal(share.denominator))
+        return "Fraction", format(max(portion, portion.quantize(Decimal("0.01"))), "f")
+    return "Regular", "1.00" if task.gpus else "0.00"
+
+
+def _shared(snapshot: Snapshot) -> dict[tuple[str, int], str]:
+    """Return a running job that has a share of a card, by node and index of the card."""
+    found: dict[tuple[str, int], str] = {}
+    for job in snapshot.jobs:
+        if job.running is None:
+            continue
+        shares = _shares(job)
+        for place in job.running.tasks:
+            if place.group in shares:
+                found.update(dict.fromkeys(((place.node, card) for card in place.gpus), job.name))
+    return found
+
+
+def _shares(job: Job) -> set[str]:
+    return {path for path, task in leaf_tasks(job.groups) if task.gpu_share is not None}
+
+
+def _group(task: PlacedTask, card: int, shared: Mapping[tuple[str, int], str]) -> str:
+    node = task.place.node
+    if (node, card) in shared:
+        what = (
+            f"card {card} of {show(node)} is shared with job {show(shared[node, card])}, whose group has no name here"
+        )
+        raise InputError.one(what, "let KAI itself place the pods that join others on a card", path=show(task.job_name))
+    return str(uuid5(NAMESPACE_URL, f"{node}/{card}"))

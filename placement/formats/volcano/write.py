@@ -1,0 +1,48 @@
+"""A plan as nominations of nodes: where Volcano tries each pod first (``status.nominatedNodeName``).
+
+Each pod is a patch of its status, as ``kubectl patch pod NAME -n NAMESPACE --subresource=status --patch …`` takes it.
+The pods of a pod group follow one another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from placement.formats.tasks import PlacedTask, placed, pod_of
+from placement.plan import Plan
+from placement.snapshot import Snapshot
+
+
+def write(snapshot: Snapshot, plan: Plan) -> bytes:
+    """Return a ``List`` of pods, each with its name and the node that it is nominated to.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Verified.
+    plan : Plan
+        Checked.
+
+    Raises
+    ------
+    InputError
+        If the snapshot does not say which pod a task is.
+    """
+    gangs: dict[str, list[dict[str, Any]]] = {}
+    for task in placed(snapshot, plan):
+        gangs.setdefault(task.job_name, []).append(_pod(task))
+    items = [pod for pods in gangs.values() for pod in pods]
+    document = {"apiVersion": "v1", "kind": "List", "items": items}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _pod(task: PlacedTask) -> dict[str, Any]:
+    namespace, name = pod_of(task)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "status": {"nominatedNodeName": task.place.node},
+    }
