@@ -98,8 +98,7 @@ def _shares(job: Job) -> set[str]:
 def _group(task: PlacedTask, card: int, shared: Mapping[tuple[str, int], str]) -> str:
     node = task.place.node
     if (node, card) in shared:
-        what = (
-            f"card {card} of {show(node)} is shared with job {show(shared[node, card])}, whose group has no name here"
-        )
+        other = show(shared[node, card])
+        what = f"card {card} of {show(node)} is shared with job {other}, and the snapshot has no name for its group"
         raise InputError.one(what, "let KAI itself place the pods that join others on a card", path=show(task.job_name))
     return str(uuid5(NAMESPACE_URL, f"{node}/{card}"))

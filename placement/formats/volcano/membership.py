@@ -55,7 +55,8 @@ class Groups:
             path = _subgroup(policy, meta)
             if path:
                 return key, path
-        return key, plain(said(meta, TASK))
+        rest = plain(said(meta, TASK))
+        return key, f"{rest}-rest" if any(plain(policy.name) == rest for policy in policies or ()) else rest
 
     def _partitions(self, key: str) -> list[SubGroupPolicy]:
         job = self.jobs.get(key)
@@ -103,4 +104,5 @@ def _of_task(name: str) -> LabelSelector:
 
 
 def task_name(task: JobTask, number: int) -> str:
+    """Return the name of a task; Volcano calls one without a name by its number."""
     return task.name or f"default{number}"
