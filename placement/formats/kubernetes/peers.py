@@ -14,6 +14,7 @@ from placement.formats.kubernetes.objects import Item, Meta, Objects
 from placement.formats.kubernetes.parts import GangGroup
 from placement.formats.ledger import Ledger
 from placement.snapshot import Topology
+from placement.snapshot.fields import wrong_name
 from placement.snapshot.report import show
 
 FINISHED = ("Succeeded", "Failed")
@@ -118,13 +119,14 @@ def by_name(items: Sequence[Item[N]], key: Callable[[Meta], str]) -> dict[str, I
     Raises
     ------
     InputError
-        If one has no name, or two of one name differ.
+        If one has no proper name, or two of one name differ.
     """
     kept: dict[str, Item[N]] = {}
     for item in items:
         name = key(item.value.metadata)
-        if not item.value.metadata.name:
-            raise wrong(item, "the object has no name", "dump it again", "metadata.name")
+        reason = wrong_name(item.value.metadata.name)
+        if reason is not None:
+            raise wrong(item, reason, "dump it again", "metadata.name")
         first = kept.setdefault(name, item)
         if first is not item and msgspec.to_builtins(first.value) != msgspec.to_builtins(item.value):
             raise wrong(item, f"{show(name)} is at {first.where} too, and differs", "keep one of them")
