@@ -140,7 +140,7 @@ def _queues(case: Case) -> Iterator[Object]:
 
 
 def _classes(case: Case) -> Iterator[Object]:
-    for value in sorted({job["priority"] for job in case["jobs"]}):
+    for value in sorted({job["priority"] for job in case["jobs"]} - {None}):
         yield {"metadata": {"name": f"priority-{value}"}, "value": value}
 
 
@@ -175,7 +175,9 @@ def _groups(case: Case) -> Iterator[Object]:
     for job in case["jobs"]:
         gang = job["gang"]
         subgroups = list(_subgroups(gang))
-        spec: Object = {"queue": job["queue"], "priorityClassName": f"priority-{job['priority']}"}
+        spec: Object = {"queue": job["queue"]}
+        if job["priority"] is not None:
+            spec["priorityClassName"] = f"priority-{job['priority']}"
         if len(subgroups) == 1 and subgroups[0]["name"] == "default":
             spec["minMember"] = subgroups[0]["minMember"]
         elif subgroups:
@@ -214,7 +216,7 @@ def _pods(case: Case) -> Iterator[Object]:
             meta["deletionTimestamp"] = LEAVING
         spec: Object = {
             "schedulerName": "kai-scheduler",
-            "priority": job["priority"],
+            **({"priority": job["priority"]} if job["priority"] is not None else {}),
             "containers": [{"name": "main", "resources": {"requests": requests, "limits": requests}}],
         }
         held = pod["state"] in ("Running", "Releasing")

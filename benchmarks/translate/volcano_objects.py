@@ -171,7 +171,12 @@ def _pods(case: Case) -> Iterator[Object]:
             "schedulerName": "volcano",
             "containers": [{"name": "main", "resources": {"requests": pod["requests"]}}],
         }
-        names = {"node": "nodeName", "node_selector": "nodeSelector", "priority": "priority"}
+        names = {
+            "node": "nodeName",
+            "node_selector": "nodeSelector",
+            "priority": "priorityClassName",
+            "preemption_policy": "preemptionPolicy",
+        }
         spec |= {new: pod[old] for old, new in names.items() if old in pod}
         yield {
             "apiVersion": "v1",

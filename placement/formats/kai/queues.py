@@ -14,7 +14,6 @@ from placement.formats.kubernetes.quotas import Entitlement, queues
 from placement.formats.ledger import Ledger
 from placement.snapshot import Queue
 
-UNLIMITED = -1
 MOST = 10**12
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _PART = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(h|ms|us|µs|ns|m|s)", re.ASCII)
@@ -41,20 +40,21 @@ def _entitlement(name: str, item: Item[KaiQueue], ledger: Ledger) -> Entitlement
     resources = spec.resources
     cards = resources.gpu if resources else None
     for other, what in ((resources.cpu, "cpu"), (resources.memory, "memory")) if resources else ():
-        if other is not None and (other.quota > 0 or other.limit > 0):
+        if other is not None and ((other.quota or 0) > 0 or (other.limit or 0) > 0):
             ledger.unsupported(f"a queue's {what}", "quotas are of cards", where)
     if cards is None:
         ledger.assumed("the cards of a queue that says nothing of them", "none", where)
         cards = Share()
-    for field, value in (("quota", cards.quota), ("limit", cards.limit), ("overQuotaWeight", cards.over_quota_weight)):
+    most, least, share = (cards.limit or 0.0), (cards.quota or 0.0), (cards.over_quota_weight or 0.0)
+    for field, value in (("quota", least), ("limit", most), ("overQuotaWeight", share)):
         if not math.isfinite(value) or value > MOST:
             raise wrong(item, f"found {value}", f"give at most {MOST:,}", f"spec.resources.gpu.{field}")
     if cards.lending_limit is not None:
         ledger.unsupported("a queue's lendingLimit", "what it does not use is there for all others", where)
     if spec.priority is not None:
         ledger.ignored("the priority of a queue", "jobs are ordered by their own priority", where)
-    quota = None if cards.quota < 0 else Fraction(repr(cards.quota))
-    limit = None if cards.limit < 0 else Fraction(repr(cards.limit))
+    quota = None if least < 0 else Fraction(repr(least))
+    limit = None if most < 0 else Fraction(repr(most))
     if limit is not None:
         limit = (limit or None) if quota is None else max(limit, quota)
     return Entitlement(
@@ -63,7 +63,7 @@ def _entitlement(name: str, item: Item[KaiQueue], ledger: Ledger) -> Entitlement
         parent=spec.parent_queue or "",
         quota=quota,
         limit=limit,
-        weight=max(0.0, cards.over_quota_weight),
+        weight=max(0.0, share),
     )
 
 

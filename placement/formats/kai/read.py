@@ -86,7 +86,7 @@ def _indices(objects: Objects) -> dict[str, int]:
 
 def _has_quota(item: Item[KaiQueue]) -> bool:
     resources = item.value.spec.resources
-    return resources is None or resources.gpu is None or 0 <= resources.gpu.quota != resources.gpu.limit
+    return resources is None or resources.gpu is None or 0 <= (resources.gpu.quota or 0) != (resources.gpu.limit or 0)
 
 
 def _queue_of(pod: Pod, known: frozenset[str]) -> str | None:

@@ -73,11 +73,11 @@ class KaiPodGroup(_Record):
 
 
 class Share(_Record):
-    """What a queue may have of one resource; below 0 is any amount."""
+    """What a queue may have of one resource; below 0 is any amount, and what is absent is 0."""
 
-    quota: float = 0.0
-    over_quota_weight: float = 0.0
-    limit: float = 0.0
+    quota: float | None = None
+    over_quota_weight: float | None = None
+    limit: float | None = None
     lending_limit: float | None = None
 
 
