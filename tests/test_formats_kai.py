@@ -11,6 +11,7 @@ import placement as pl
 from placement.errors import InputError
 from placement.formats.kai.read import read
 from placement.formats.kai.write import write
+from placement.formats.kubernetes.card_names import named
 from placement.formats.kubernetes.nested import leaves
 from placement.formats.kubernetes.objects import KAI_LISTS, Objects
 from placement.formats.kubernetes.parts import Addition, Gang, Level
@@ -367,3 +368,29 @@ def test_a_share_beside_running_work_has_no_name_to_join_it_by() -> None:
     snapshot = Snapshot(nodes=nodes, jobs=(job_of("runs", half, running), job_of("waits", half)))
     with pytest.raises(InputError, match="no name for its group"):
         requests(snapshot)
+
+
+def test_a_share_joins_the_group_of_the_card_where_the_node_names_it() -> None:
+    nodes = named((Node(name="n", gpus=(Gpu(model="m", count=2),)), Node(name="o")), {("n", 1): "g"})
+    assert [node.devices for node in nodes] == [("0", "g"), ()]
+    running = Running(tasks=(RunningTask(group="pod", index=0, node="n", gpus=(1,)),))
+    half = Task(gpus=1, gpu_share=0.5)
+    whole = job_of("whole", Task(gpus=1), Running(tasks=(RunningTask(group="pod", index=0, node="n", gpus=(0,)),)))
+    jobs = (job_of("runs", half, running), whole, job_of("waits", half))
+    assert requests(Snapshot(nodes=nodes, jobs=jobs))["waits"]["spec"]["selectedGPUGroups"] == ["g"]
+
+
+def test_a_pod_of_several_instances_is_one_request() -> None:
+    """Two kinds of instances of one card: two tasks on one node."""
+    profiles = ("1g.10gb", "2g.20gb")
+    tasks = tuple(TaskGroup(name=str(i), task=Task(gpus=1, mig_profile=name)) for i, name in enumerate(profiles))
+    group = TaskGroup(name="pod", groups=tasks, topology=Topology(required="node"))
+    names = {f"pod/{i}": ("ns/a",) for i in range(2)}
+    nodes = (Node(name="n", gpus=(Gpu(model="H100-80", mig_enabled=True),)),)
+    got = requests(Snapshot(nodes=nodes, jobs=(Job(name="j", groups=(group,), task_names=names),)))
+    assert got["a"]["spec"] == {
+        "podName": "a",
+        "selectedNode": "n",
+        "receivedResourceType": "MigInstance",
+        "receivedGPU": {"count": 0, "portion": "0.00"},
+    }

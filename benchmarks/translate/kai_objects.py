@@ -54,7 +54,7 @@ def compare(case: Case, snapshot: Snapshot, plan: Plan, document: bytes) -> str:
     specs = [item["spec"] for item in json.loads(document)["items"]]
     jobs = {_pod_name(job, i): job["name"] for job, i, pod in _each(case) if pod["state"] in ("Pending", "Pipelined")}
     names = [spec["podName"] for spec in specs]
-    if len(names) != len(plan.tasks) or len(set(names)) != len(names) or not set(names) <= set(jobs):
+    if len(set(names)) != len(names) or bool(names) != bool(len(plan.tasks)) or not set(names) <= set(jobs):
         return "differs: what is exported are not the pods that wait"
     if not {spec["selectedNode"] for spec in specs} <= {node.name for node in snapshot.nodes}:
         return "differs: a node that is not there"

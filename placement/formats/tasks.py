@@ -97,3 +97,26 @@ def pod_of(task: PlacedTask) -> tuple[str, str]:
             "import the pods too, or say it in the job's `task_names` as namespace/name",
         )
     return namespace, name
+
+
+def pods(snapshot: Snapshot, plan: Plan) -> dict[tuple[str, str], tuple[PlacedTask, ...]]:
+    """Return the pods that a plan starts, by namespace and name, each with all tasks that it is.
+
+    A pod is several tasks where it asks for several kinds of devices; they lie on one node.
+
+    Raises
+    ------
+    InputError
+        If the snapshot does not say which pod a task is, or the tasks of one lie on two nodes.
+    """
+    found: dict[tuple[str, str], tuple[PlacedTask, ...]] = {}
+    for task in placed(snapshot, plan):
+        pod = pod_of(task)
+        before = found.get(pod, ())
+        if before and before[0].place.node != task.place.node:
+            raise InputError.one(
+                f"pod {show('/'.join(pod))} is tasks on {show(before[0].place.node)} and {show(task.place.node)}",
+                "require one node of the group that its tasks are",
+            )
+        found[pod] = (*before, task)
+    return found

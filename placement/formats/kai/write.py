@@ -3,12 +3,12 @@
 The form: ``pkg/apis/scheduling/v1alpha2/bindrequest_types.go`` of kai-scheduler/KAI-Scheduler, filled in as
 ``createBindRequest`` of ``pkg/scheduler/cache/cache.go`` does. A pod with whole cards gets them from the kubelet, which
 chooses which. Pods with shares of one card are put together by the name of a group; of a card that nobody shares yet
-the group is new, and its name follows from node and index.
+the group is new, and its name follows from node and index. `Node.devices` are the names of groups where cards have one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from placement.errors import InputError
-from placement.formats.tasks import PlacedTask, placed, pod_of
+from placement.formats.tasks import PlacedTask, pods
 from placement.plan import Plan
 from placement.snapshot import Job, Snapshot, Task
 from placement.snapshot.leaves import leaf_tasks
@@ -43,39 +43,44 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
         snapshot does not have the name of their group.
     """
     shared = _shared(snapshot)
-    items = [_request(task, shared) for task in placed(snapshot, plan)]
+    items = [_request(pod, tasks, shared) for pod, tasks in pods(snapshot, plan).items()]
     document = {"apiVersion": "v1", "kind": "List", "items": items}
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _request(task: PlacedTask, shared: Mapping[tuple[str, int], str]) -> dict[str, Any]:
-    namespace, name = pod_of(task)
-    kind, portion = _received(task.task)
+def _request(
+    pod: tuple[str, str], tasks: Sequence[PlacedTask], shared: Mapping[tuple[str, int], str]
+) -> dict[str, Any]:
+    namespace, name = pod
+    node = tasks[0].place.node
+    # instances are resources by name, of which nothing is said here
+    whole = [task for task in tasks if not task.task.mig_profile]
+    shares = [task for task in whole if task.task.gpu_share is not None and task.task.gpus]
+    kind = "Fraction" if shares else "Regular" if whole or not tasks[0].task.gpus else "MigInstance"
+    count = sum(len(task.place.gpus) for task in whole)
     spec: dict[str, Any] = {
         "podName": name,
-        "selectedNode": task.place.node,
+        "selectedNode": node,
         "receivedResourceType": kind,
-        "receivedGPU": {"count": 0 if kind == "MigInstance" else len(task.place.gpus), "portion": portion},
+        "receivedGPU": {
+            "count": count,
+            "portion": _portion(shares[0].task) if shares else "1.00" if count else "0.00",
+        },
     }
-    if kind == "Fraction":
-        spec["selectedGPUGroups"] = [_group(task, card, shared) for card in task.place.gpus]
+    if shares:
+        spec["selectedGPUGroups"] = [_group(task, card, shared) for task in shares for card in task.place.gpus]
     return {
         "apiVersion": API,
         "kind": "BindRequest",
-        "metadata": {"name": name, "namespace": namespace, "labels": {"selected-node": task.place.node}},
+        "metadata": {"name": name, "namespace": namespace, "labels": {"selected-node": node}},
         "spec": spec,
     }
 
 
-def _received(task: Task) -> tuple[str, str]:
-    """Return the type of what a task gets, and its portion of each card."""
-    if task.mig_profile:
-        return "MigInstance", "0.00"
-    if task.gpu_share is not None and task.gpus:
-        share = exact(task.gpu_share)
-        portion = Context(prec=18).divide(Decimal(share.numerator), Decimal(share.denominator))
-        return "Fraction", format(max(portion, portion.quantize(Decimal("0.01"))), "f")
-    return "Regular", "1.00" if task.gpus else "0.00"
+def _portion(task: Task) -> str:
+    share = exact(task.gpu_share or 0)
+    portion = Context(prec=18).divide(Decimal(share.numerator), Decimal(share.denominator))
+    return format(max(portion, portion.quantize(Decimal("0.01"))), "f")
 
 
 def _shared(snapshot: Snapshot) -> dict[tuple[str, int], str]:
@@ -96,7 +101,10 @@ def _shares(job: Job) -> set[str]:
 
 
 def _group(task: PlacedTask, card: int, shared: Mapping[tuple[str, int], str]) -> str:
+    """Return the name of the group of pods on a card: that of the card, where the node names its cards."""
     node = task.place.node
+    if task.node.devices:
+        return task.node.devices[card]
     if (node, card) in shared:
         other = show(shared[node, card])
         what = f"card {card} of {show(node)} is shared with job {other}, and the snapshot has no name for its group"

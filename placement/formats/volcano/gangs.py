@@ -254,8 +254,12 @@ class Reader:
         for number in (policy.sub_group_size or 0, policy.min_sub_groups or 0):
             if not 0 <= number <= MOST:
                 raise InputError.one(f"{number} in a subGroupPolicy", f"give 0 to {MOST:,}", path=where)
+        size = policy.sub_group_size
+        if size and any(counts[path] < size for path in paths):
+            self._ledger.assumed("a subgroup of fewer pods than its size", "those that are there are enough", where)
         inner = tuple(
-            self._leaf(path, counts[path], policy.sub_group_size or counts[path], found, rules, where) for path in paths
+            self._leaf(path, counts[path], min(size or counts[path], counts[path]), found, rules, where)
+            for path in paths
         )
         return inner[0] if list(paths) == [name] else GangGroup(name, groups=inner)
 

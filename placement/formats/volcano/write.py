@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from placement.formats.tasks import PlacedTask, placed, pod_of
+from placement.formats.tasks import pods as pods_of
 from placement.plan import Plan
 from placement.snapshot import Snapshot
 
@@ -31,18 +31,17 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
         If the snapshot does not say which pod a task is.
     """
     gangs: dict[str, list[dict[str, Any]]] = {}
-    for task in placed(snapshot, plan):
-        gangs.setdefault(task.job_name, []).append(_pod(task))
+    for (namespace, name), tasks in pods_of(snapshot, plan).items():
+        gangs.setdefault(tasks[0].job_name, []).append(_pod(namespace, name, tasks[0].place.node))
     items = [pod for pods in gangs.values() for pod in pods]
     document = {"apiVersion": "v1", "kind": "List", "items": items}
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _pod(task: PlacedTask) -> dict[str, Any]:
-    namespace, name = pod_of(task)
+def _pod(namespace: str, name: str, node: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace},
-        "status": {"nominatedNodeName": task.place.node},
+        "status": {"nominatedNodeName": node},
     }
