@@ -313,18 +313,6 @@ def test_pods_of_one_gpu_group_are_on_one_card() -> None:
     assert (got.shared(one), got.shared(two)) == (("g",), ("g", "h"))
 
 
-def test_pods_that_keep_cards_for_shares_stand_for_them() -> None:
-    """The one names its card by an index, the other by a UUID, which says nothing of the index."""
-    index = "run.ai/reserve_for_gpu_index"
-    kept = [pod("one", "", **{"runai-gpu-group": "g"}), pod("two", "", **{"runai-gpu-group": "h"})]
-    for one, card in zip(kept, ("3", "GPU-0a"), strict=True):
-        one["metadata"] |= {"namespace": "kai-resource-reservation", "annotations": {index: card}}
-    pods = [*kept, pod("a", **{"runai-gpu-group": "g"})]
-    got = found(queues=[queue("q", gpu=ANY)], pods=pods)
-    assert [got.stands_in(one) for one in pods_of(*pods)] == [True, True, False]
-    assert got.indices == {"g": 3}
-
-
 # --- bind requests of a plan -------------------------------------------------------------------------------------
 
 

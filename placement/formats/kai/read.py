@@ -8,7 +8,7 @@ from placement.formats.kai import gangs, levels, queues
 from placement.formats.kai.records import KAI, SCHEDULING, BindRequest, KaiPodGroup, KaiQueue
 from placement.formats.kubernetes.objects import Item, Meta, Objects
 from placement.formats.kubernetes.parts import Addition, Gang
-from placement.formats.kubernetes.peers import Member, by_name, members, priorities, wrong
+from placement.formats.kubernetes.peers import by_name, members, priorities, wrong
 from placement.formats.kubernetes.pod import Pod
 from placement.formats.kubernetes.quotas import queued
 from placement.formats.ledger import Ledger
@@ -18,12 +18,6 @@ QUEUE_LABELS = ("kai.scheduler/queue", "runai/queue")
 
 GPU_GROUP = "runai-gpu-group"
 """Label of a pod with a share of a card: pods with the same are on the same card. With a slash it is one of several."""
-
-RESERVATIONS = ("kai-resource-reservation", "runai-reservation")
-"""Namespaces, and values of the label ``app``, of the pods that keep whole cards for pods with shares."""
-
-CARD_INDEX = "run.ai/reserve_for_gpu_index"
-"""Annotation of such a pod: the index of its card, or in later releases its UUID."""
 
 
 def read(objects: Objects, ledger: Ledger) -> Addition:
@@ -59,29 +53,11 @@ def read(objects: Objects, ledger: Ledger) -> Addition:
         queue_of=lambda pod: _queue_of(pod, names),
         bound=lambda pod: _node_of(requests, pod),
         shared=lambda pod: _shared(requests, pod),
-        stands_in=lambda pod: _stands_in(pod.metadata),
-        indices=_indices(objects),
     )
 
 
 def _key(meta: Meta) -> str:
     return meta.key
-
-
-def _stands_in(meta: Meta) -> bool:
-    labels = meta.labels or {}
-    return GPU_GROUP in labels and (meta.namespace in RESERVATIONS or labels.get("app") in RESERVATIONS)
-
-
-def _indices(objects: Objects) -> dict[str, int]:
-    """Return the index of each card that a reservation names by it, by the group of pods that share it."""
-    found = {}
-    for item in objects.of("", "Pod", Member):
-        meta = item.value.metadata
-        index = (meta.annotations or {}).get(CARD_INDEX, "")
-        if _stands_in(meta) and index.isascii() and index.isdigit() and len(index) < 5:
-            found[(meta.labels or {})[GPU_GROUP]] = int(index)
-    return found
 
 
 def _has_quota(item: Item[KaiQueue]) -> bool:

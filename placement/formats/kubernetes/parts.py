@@ -122,10 +122,6 @@ def _none_of(pod: Pod) -> tuple[str, ...]:
     return ()
 
 
-def _no(pod: Pod) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Addition:
     """What a system beside the core says.
@@ -156,10 +152,6 @@ class Addition:
         devices there.
     shared : callable
         Returns a name for each card that a pod with a share of cards is on: pods of the same name are on the same card.
-    stands_in : callable
-        Returns whether a pod stands for cards that pods with shares hold: it holds nothing beside them.
-    indices : mapping of str to int
-        Index of a card by its name in `shared`, where it is known.
     """
 
     levels: tuple[Level, ...] = ()
@@ -173,8 +165,6 @@ class Addition:
     spec_of: Callable[[Pod], PodSpec] = _itself
     bound: Callable[[Pod], str | None] = _nobody
     shared: Callable[[Pod], tuple[str, ...]] = _none_of
-    stands_in: Callable[[Pod], bool] = _no
-    indices: Mapping[str, int] = field(default_factory=dict)
 
 
 # --- devices ---------------------------------------------------------------------------------------------------
