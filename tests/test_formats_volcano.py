@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import placement as pl
 from placement.errors import InputError
-from placement.formats.kubernetes.nested import leaves, task_groups
+from placement.formats.kubernetes.nested import fewest, leaves, tree
 from placement.formats.kubernetes.objects import Objects
 from placement.formats.kubernetes.parts import Addition, Gang, GangGroup
 from placement.formats.kubernetes.peers import least_of_each
@@ -349,16 +349,22 @@ def test_a_wrong_amount_is_an_error_with_its_place() -> None:
 
 
 def test_groups_of_a_gang_become_groups_of_a_job() -> None:
-    gang = Gang(
-        "ns/pg", (GangGroup("a", groups=(GangGroup("x"), GangGroup("y")), min_groups=1), GangGroup("b")), min_groups=1
-    )
-    tasks = {path: TaskGroup(name=path.rpartition("/")[2], task=Task()) for path in ("a/x", "a/y", "b")}
-    (whole,) = task_groups(gang, lambda path, _: tasks[path])
-    assert (whole.name, whole.min_groups) == ("gang", 1)
-    assert [(group.name, group.min_groups, len(group.groups)) for group in whole.groups] == [
-        ("a", 1, 2),
-        ("b", None, 0),
-    ]
+    """Of three groups two are needed: where one has started elsewhere, one of those that wait. What is empty goes."""
+    pairs = GangGroup("a", groups=tuple(map(GangGroup, "xyz")), min_groups=2, topology=Topology(required="rack"))
+    gang = (pairs, GangGroup("b"), GangGroup("c", groups=(GangGroup("gone"),)))
+    assert [path for path, _ in leaves(gang)] == ["a/x", "a/y", "a/z", "b", "c/gone"]
+    made = {path: [TaskGroup(name=path[-1], count=2, task=Task())] for path in ("a/x", "a/y", "b")}
+    seen: list[tuple[Topology, int]] = []
+
+    def judged(topology: Topology, count: int) -> Topology | None:
+        seen.append((topology, count))
+        return topology
+
+    first, second = tree(gang, made, {"a/z"}, judged)
+    assert (first.name, first.min_groups, len(first.groups), first.topology) == ("a", 1, 2, Topology(required="rack"))
+    assert (second.name, second.min_groups) == ("b", None)
+    assert seen == [(Topology(required="rack"), 4)]
+    assert [fewest(number, ["a", "b"], (), 2) for number in (None, 1, 2, 3)] == [None, 1, None, None]
 
 
 def test_nominations() -> None:

@@ -58,20 +58,18 @@ def compare(case: Case, snapshot: Snapshot, plan: Plan, document: bytes) -> str:
         return "differs: what is exported are not the pods that wait"
     if not {spec["selectedNode"] for spec in specs} <= {node.name for node in snapshot.nodes}:
         return "differs: a node that is not there"
+    ours = Counter(jobs[name] for name in names)
+    theirs: Counter[str] = Counter()
     try:
+        for job, number, pod in _each(case):
+            if pod["state"] == "Pending" and kai.expected(case, job, number)["state"] in kai.STARTED:
+                theirs[job["name"]] += 1
+        if ours == theirs:
+            return "agrees"
         kai.translate(case)
     except (InexpressibleError, UntranslatedError) as why:
         return f"cannot be said: {why}"
-    ours = Counter(jobs[name] for name in names)
-    theirs: Counter[str] = Counter()
-    for job, number, pod in _each(case):
-        if pod["state"] == "Pending" and kai.expected(case, job, number)["state"] in kai.STARTED:
-            theirs[job["name"]] += 1
-    if ours == theirs:
-        return "agrees"
-    if ours >= theirs:
-        return "better"
-    return f"differs: {dict(ours)} start, not {dict(theirs)}"
+    return "better" if ours >= theirs else f"differs: {dict(ours)} start, not {dict(theirs)}"
 
 
 def _each(case: Case) -> Iterator[tuple[Case, int, Case]]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from placement.formats.kubernetes.parts import Gang, GangGroup
+from placement.formats.kubernetes.parts import GangGroup
 from placement.snapshot import TaskGroup, Topology
-
-WHOLE = "gang"
-"""Name of the group that holds all others, where something is asked of the gang as a whole."""
 
 
 def leaves(groups: Sequence[GangGroup], above: str = "") -> Iterator[tuple[str, GangGroup]]:
@@ -20,42 +17,47 @@ def leaves(groups: Sequence[GangGroup], above: str = "") -> Iterator[tuple[str, 
             yield f"{above}{group.name}", group
 
 
-def task_groups(gang: Gang, made: Callable[[str, GangGroup], TaskGroup | None]) -> tuple[TaskGroup, ...]:
-    """Return the groups of a job.
+def tree(
+    groups: Sequence[GangGroup],
+    made: Mapping[str, Sequence[TaskGroup]],
+    started: Collection[str],
+    judged: Callable[[Topology, int], Topology | None],
+    above: str = "",
+) -> Iterator[TaskGroup]:
+    """Yield the groups of a job, one within another; one of which nothing is left is left out.
 
     Parameters
     ----------
-    gang : Gang
-    made : callable
-        Returns the group of tasks at a path, or None where it has no pods; called in the order of `leaves`.
-
-    Returns
-    -------
-    tuple of TaskGroup
-        Under one called `WHOLE` where the gang has a topology or a `min_groups`. A group of which nothing is left is
-        left out.
+    groups : sequence of GangGroup
+    made : mapping of str to sequence of TaskGroup
+        By path, what became of the groups that have pods.
+    started : collection of str
+        Paths of groups of which some pods run elsewhere: they count as there where only some groups are needed.
+    judged : callable
+        Returns a topology in the words of the snapshot, for so many tasks, or None where nothing is left of it.
+    above : str
+        Path of the group that they are in, with a slash.
     """
-    found = tuple(_built(gang.groups, "", made))
-    least = _least(gang.min_groups, found)
-    if not found or (gang.topology in (None, Topology()) and least is None):
-        return found
-    return (TaskGroup(name=WHOLE, groups=found, min_groups=least, topology=gang.topology),)
-
-
-def _built(
-    groups: Sequence[GangGroup], above: str, made: Callable[[str, GangGroup], TaskGroup | None]
-) -> Iterator[TaskGroup]:
     for group in groups:
+        path = f"{above}{group.name}"
         if not group.groups:
-            leaf = made(f"{above}{group.name}", group)
-            if leaf is not None:
-                yield leaf
+            yield from made.get(path, ())
             continue
-        inner = tuple(_built(group.groups, f"{above}{group.name}/", made))
+        inner = tuple(tree(group.groups, made, started, judged, f"{path}/"))
         if inner:
-            least = _least(group.min_groups, inner)
-            yield TaskGroup(name=group.name, groups=inner, min_groups=least, topology=group.topology)
+            topology = None if group.topology is None else judged(group.topology, sum(map(_tasks, inner)))
+            least = fewest(group.min_groups, [f"{path}/{one.name}" for one in group.groups], started, len(inner))
+            yield TaskGroup(name=group.name, groups=inner, min_groups=least, topology=topology)
 
 
-def _least(wanted: int | None, groups: Sequence[TaskGroup]) -> int | None:
-    return None if wanted is None or wanted >= len(groups) else wanted
+def fewest(wanted: int | None, paths: Sequence[str], started: Collection[str], there: int) -> int | None:
+    """Return how many of the groups that are there are needed beside those that have started; None for all."""
+    if wanted is None:
+        return None
+    done = sum(any(one == path or one.startswith(f"{path}/") for one in started) for path in paths)
+    least = max(1, wanted - done)
+    return None if least >= there else least
+
+
+def _tasks(group: TaskGroup) -> int:
+    return group.count * (1 if group.task is not None else sum(map(_tasks, group.groups)))
