@@ -22,6 +22,9 @@ Object = dict[str, Any]
 
 SPACE = "default"
 RESERVATIONS = "kai-resource-reservation"
+LEAVES = ("Releasing", "StuckInReleasing")
+HELD = ("Running", *LEAVES)
+"""States of pods that hold their cards."""
 LEAVING = "2025-01-01T00:00:00Z"
 
 
@@ -210,14 +213,14 @@ def _pods(case: Case) -> Iterator[Object]:
         if group:
             labels["runai-gpu-group"] = group
         meta: Object = {"name": _pod_name(job, number), "namespace": SPACE, "labels": labels, "annotations": notes}
-        if pod["state"] == "Releasing":
+        if pod["state"] in LEAVES:
             meta["deletionTimestamp"] = LEAVING
         spec: Object = {
             "schedulerName": "kai-scheduler",
             **({"priority": job["priority"]} if job["priority"] is not None else {}),
             "containers": [{"name": "main", "resources": {"requests": requests, "limits": requests}}],
         }
-        held = pod["state"] in ("Running", "Releasing")
+        held = pod["state"] in HELD
         if held:
             spec["nodeName"] = pod["node"]
         if "only_nodes" in pod:
@@ -251,7 +254,7 @@ def _reservations(case: Case) -> Iterator[Object]:
     cards = {}
     for job, _, pod in _each(case):
         group = _card_group(job, pod)
-        if group and pod["state"] in ("Running", "Releasing"):
+        if group and pod["state"] in HELD:
             cards[group] = (pod["node"], pod["gpu_devices"][0])
     for group, (node, device) in cards.items():
         amounts = {"nvidia.com/gpu": "1"}
