@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,10 @@ from placement.snapshot import (
     TaskGroup,
     Topology,
 )
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+from translate import kai_objects
 
 Object = dict[str, Any]
 
@@ -382,3 +388,45 @@ def test_a_pod_of_several_instances_is_one_request() -> None:
         "receivedResourceType": "MigInstance",
         "receivedGPU": {"count": 0, "portion": "0.00"},
     }
+
+
+# --- cases of the source as objects ------------------------------------------------------------------------------
+
+
+def test_a_case_as_objects_and_what_becomes_of_it() -> None:
+    """A running half of card 1, and a gang of two in one rack: the objects say it, and outcomes are told apart."""
+    half = {"state": "Running", "node": "n", "gpu_devices": ["1"]}
+    running = {"name": "r_0", "queue": "q", "priority": 50, "gpus_per_pod": 0.5, "gang": {"all_or_nothing": 1}}
+    rack = {"topology": "t", "required_level": "rack"}
+    waiting = {"name": "w_0", "queue": "q", "priority": 100, "gpus_per_pod": 1}
+    case = {
+        "case_id": "k",
+        "source": {"repo": "here", "path": "none", "commit": "0", "licence": "none"},
+        "action": "allocate",
+        "nodes": [{"name": "n", "gpus": 4, "cpu_milli": 9, "memory_bytes": 9, "labels": {"rack": "a"}}],
+        "queues": [{"name": "q", "guaranteed_gpus": 4}],
+        "topologies": [{"name": "t", "levels": ["rack"]}],
+        "jobs": [
+            {**running, "pods": [half]},
+            {**waiting, "gang": {"all_or_nothing": 2, "topology": rack}, "pods": [{"state": "Pending"}] * 2},
+        ],
+        "expected": {"jobs": {"r_0": {"state": "Running"}, "w_0": {"state": "Binding"}}},
+    }
+    objects = Objects(kai_objects.files(case))
+    got = read(objects, Ledger())
+    assert [(gang.key, gang.queue, gang.priority, gang.preemptible) for gang in got.gangs] == [
+        ("default/r-0", "q", 50, True),
+        ("default/w-0", "q", 100, False),
+    ]
+    assert got.gangs[1].groups[0].topology == Topology(required="rack")
+    (share,) = (got.shared(item.value) for item in objects.of("", "Pod", Pod) if item.value.metadata.name == "r-0-0")
+    assert share == ("n-card-1",)
+    names = {"pod": ("default/w-0-0", "default/w-0-1")}
+    group = TaskGroup(name="pod", count=2, task=Task(gpus=1))
+    nodes = (Node(name="n", gpus=(Gpu(model="m", count=4),)),)
+    snapshot = Snapshot(nodes=nodes, jobs=(Job(name="default/w-0", groups=(group,), task_names=names),))
+    plan = pl.solve(snapshot)
+    assert kai_objects.compare(case, snapshot, plan, write(snapshot, plan)) == "agrees"
+    empty = Snapshot(nodes=nodes)
+    none = pl.solve(empty)
+    assert kai_objects.compare(case, empty, none, write(empty, none)).startswith("differs: {} start")

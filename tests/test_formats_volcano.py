@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,10 @@ from placement.formats.volcano.read import read
 from placement.formats.volcano.write import write
 from placement.quota import Quotas
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup, Topology
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+from translate import volcano_objects
 
 Object = dict[str, Any]
 
@@ -385,3 +391,42 @@ def test_nominations() -> None:
         }
         for i in range(2)
     ]
+
+
+def test_a_case_as_objects_and_what_becomes_of_it() -> None:
+    """Hyper nodes that are called alike are told apart; fewer and more than the source binds are told apart too."""
+    pods = [{"name": f"p{i}", "phase": "Pending", "requests": {"cpu": "1"}, "group": "pg"} for i in range(2)]
+    amounts = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+    case = {
+        "case_id": "v",
+        "source": {"repo": "here", "path": "none", "commit": "0", "licence": "none"},
+        "action": "allocate",
+        "nodes": [{"name": name, "allocatable": amounts} for name in "ab"],
+        "hypernodes": [
+            {"name": "s", "tier": 1, "members": [name], "member_kind": "node", "tier_name": "rack"} for name in "ab"
+        ],
+        "queues": [{"name": "q", "weight": 1}],
+        "groups": [
+            {
+                "name": "pg",
+                "queue": "q",
+                "min_member": 2,
+                "phase": "PodGroupInqueue",
+                "topology": {"mode": "hard", "highest_tier_name": "rack"},
+            }
+        ],
+        "pods": pods,
+        "expected": {"binds": 2},
+    }
+    got = read(Objects(volcano_objects.files(case)), Ledger())
+    assert got.positions == {"a": {"rack": "s-0"}, "b": {"rack": "s-1"}}
+    assert only(got).groups == (GangGroup("default", count=2, topology=Topology(required="rack")),)
+    group = TaskGroup(name="w", count=2, task=Task(cpu=1))
+    job = Job(name="default/pg", groups=(group,), task_names={"w": ("default/p0", "default/p1")})
+    snapshot = Snapshot(nodes=(Node(name="a", cpu=2),), jobs=(job,))
+    plan = pl.solve(snapshot)
+    document = write(snapshot, plan)
+    assert volcano_objects.compare(case, snapshot, plan, document) == "agrees"
+    assert volcano_objects.compare({**case, "expected": {"binds": 1}}, snapshot, plan, document) == "better"
+    assert volcano_objects.compare({**case, "expected": {"binds": 3}}, snapshot, plan, document).startswith("differs")
+    assert "not the pods that wait" in volcano_objects.compare({**case, "pods": []}, snapshot, plan, document)
