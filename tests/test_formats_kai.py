@@ -105,7 +105,11 @@ HOST = "kubernetes.io/hostname"
 
 
 def test_the_same_objects_from_a_snapshot_and_from_kubectl() -> None:
-    lists = {"queues": [queue("q", gpu=ANY)], "podGroups": [pod_group(minMember=1, queue="q")], "pods": [pod("a")]}
+    lists: dict[str, Any] = {
+        "queues": [queue("q", gpu=ANY)],
+        "podGroups": [pod_group(minMember=1, queue="q")],
+        "pods": [pod("a")],
+    }
     versions = {"queues": "scheduling.run.ai/v2", "podGroups": "scheduling.run.ai/v2alpha2", "pods": "v1"}
     items = [
         {"apiVersion": versions[name], "kind": KAI_LISTS[name][1], **value}
@@ -147,7 +151,7 @@ def test_levels_of_all_topologies_in_one_order() -> None:
     ],
 )
 def test_constraints(constraint: Object, rules: Topology | None) -> None:
-    lists = {"topologies": [topology("zone", "rack", HOST, rack="r")], "pods": [pod("a"), pod("b")]}
+    lists: dict[str, Any] = {"topologies": [topology("zone", "rack", HOST, rack="r")], "pods": [pod("a"), pod("b")]}
     gang = only(found(podGroups=[pod_group(minMember=2, topologyConstraint=constraint)], **lists))
     assert gang.groups[0].topology == rules
 
@@ -168,7 +172,7 @@ def test_constraints_and_segments_by_annotation() -> None:
 
 
 def test_a_level_that_is_not_there_is_an_error_in_a_strict_import() -> None:
-    lists = {
+    lists: dict[str, Any] = {
         "podGroups": [pod_group(minMember=1, topologyConstraint={"topology": "u", "requiredTopologyLevel": "rack"})],
         "topologies": [topology("rack")],
         "pods": [pod("a")],
@@ -183,7 +187,7 @@ def test_a_level_that_is_not_there_is_an_error_in_a_strict_import() -> None:
 
 def test_pod_groups_without_subgroups() -> None:
     """An elastic one, and one of which pods are still to come."""
-    lists = {"podGroups": [pod_group(minMember=1), pod_group("late", minMember=3)]}
+    lists: dict[str, Any] = {"podGroups": [pod_group(minMember=1), pod_group("late", minMember=3)]}
     one, late = found(pods=[pod("a"), pod("b"), pod("c", "late")], **lists).gangs
     assert asked(one) == {"default": (2, 1)}
     assert asked(late) == {"default": (3, None)}
@@ -198,7 +202,7 @@ def test_subgroups_within_subgroups() -> None:
         *({"name": f"r{i}-{part}", "parent": f"r{i}", "minMember": 1} for i in range(2) for part in "ab"),
     ]
     pods = [pod(f"p{i}{part}", subgroup=f"r{i}-{part}") for i in range(2) for part in "ab"]
-    lists = {"topologies": [topology("rack")], "pods": [*pods, pod("more", subgroup="r0-a")]}
+    lists: dict[str, Any] = {"topologies": [topology("rack")], "pods": [*pods, pod("more", subgroup="r0-a")]}
     got = found(podGroups=[pod_group(minSubGroup=1, subGroups=subgroups)], **lists)
     gang = only(got)
     assert asked(gang) == {
@@ -379,7 +383,7 @@ def test_a_pod_of_several_instances_is_one_request() -> None:
     profiles = ("1g.10gb", "2g.20gb")
     tasks = tuple(TaskGroup(name=str(i), task=Task(gpus=1, mig_profile=name)) for i, name in enumerate(profiles))
     group = TaskGroup(name="pod", groups=tasks, topology=Topology(required="node"))
-    names = {f"pod/{i}": ("ns/a",) for i in range(2)}
+    names: dict[str, tuple[str, ...]] = {f"pod/{i}": ("ns/a",) for i in range(2)}
     nodes = (Node(name="n", gpus=(Gpu(model="H100-80", mig_enabled=True),)),)
     got = requests(Snapshot(nodes=nodes, jobs=(Job(name="j", groups=(group,), task_names=names),)))
     assert got["a"]["spec"] == {
@@ -421,7 +425,7 @@ def test_a_case_as_objects_and_what_becomes_of_it() -> None:
     assert got.gangs[1].groups[0].topology == Topology(required="rack")
     (share,) = (got.shared(item.value) for item in objects.of("", "Pod", Pod) if item.value.metadata.name == "r-0-0")
     assert share == ("n-card-1",)
-    names = {"pod": ("default/w-0-0", "default/w-0-1")}
+    names: dict[str, tuple[str, ...]] = {"pod": ("default/w-0-0", "default/w-0-1")}
     group = TaskGroup(name="pod", count=2, task=Task(gpus=1))
     nodes = (Node(name="n", gpus=(Gpu(model="m", count=4),)),)
     snapshot = Snapshot(nodes=nodes, jobs=(Job(name="default/w-0", groups=(group,), task_names=names),))

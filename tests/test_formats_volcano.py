@@ -303,7 +303,7 @@ def test_what_is_asked_of_groups_is_always_enough(least: int, sizes: list[int], 
     assert all(1 <= mins[name] <= counts[name] for name in counts)
     smallest = sorted(mins.values())[: groups or len(mins)]
     assert sum(smallest) >= least
-    if sum(stated.values()) <= least and sum(stated.values()):
+    if 0 < sum(stated.values()) <= least:
         assert groups is None
         assert all(mins[name] >= stated[name] for name in counts)
 
