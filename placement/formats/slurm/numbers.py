@@ -6,6 +6,7 @@ Plain ones use the largest values of their C type as flags: ``NO_VAL`` and ``INF
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 
@@ -70,7 +71,7 @@ def value(field: Field, short: bool = False) -> float | int | None:
     return math.inf if field in NO_LIMIT else field
 
 
-def whole(item: Item[object], name: str, field: Field, short: bool = False) -> int | None:
+def whole(item: Item[Any], name: str, field: Field, short: bool = False) -> int | None:
     """Return a whole number of 0 or more; None where it is not set or has no limit.
 
     Raises
@@ -89,12 +90,12 @@ def whole(item: Item[object], name: str, field: Field, short: bool = False) -> i
     return int(found)
 
 
-def moment(item: Item[object], name: str, field: Field) -> float | None:
+def moment(item: Item[Any], name: str, field: Field) -> float | None:
     """Return a time in seconds since 1970; None where it is not set, which Slurm also writes as 0."""
     found = whole(item, name, field)
     return float(found) if found else None
 
 
-def wrong(item: Item[object], name: str, what: str, remedy: str = "correct the field") -> InputError:
+def wrong(item: Item[Any], name: str, what: str, remedy: str = "correct the field") -> InputError:
     """Return an error about a field of a record."""
     return InputError.one(what, remedy, path=f"{item.path}.{name}".removeprefix("."), source=item.file)

@@ -73,7 +73,7 @@ class Share(msgspec.Struct, gc=False):
 class Shares(msgspec.Struct, gc=False):
     """What a job has, node by node."""
 
-    list: str | None = None
+    hosts: str | None = msgspec.field(default=None, name="list")
     whole: bool | None = None
     allocation: list[Share] | None = None
 
