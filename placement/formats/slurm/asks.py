@@ -15,9 +15,10 @@ from placement.formats.kubernetes.objects import Item
 from placement.formats.ledger import Ledger
 from placement.formats.slurm.gres import Gres, amount, others, parse, tres
 from placement.formats.slurm.nodes import Host, counted, zones
-from placement.formats.slurm.numbers import whole
+from placement.formats.slurm.numbers import bounded, whole
 from placement.formats.slurm.records import JobRecord, texts
 from placement.snapshot import Spread, Task, TaskGroup, Topology
+from placement.snapshot.fields import MOST_CARDS, MOST_TASKS
 
 MEBI = 2**20
 
@@ -52,6 +53,9 @@ class _Ask:
         threads = max(cpus, self.cpus_per_gpu * gpus, self.least_cpus if node else 0)
         memory = max(self.memory_per_cpu * threads, self.memory_per_gpu * gpus, self.memory_per_node if node else 0)
         types = {one.type for one in cards}
+        bounded(self.item, "tres_per_node" if node else "tres_per_task", gpus, MOST_CARDS)
+        bounded(self.item, "cpus", threads)
+        bounded(self.item, "memory_per_cpu", memory)
         return Task(
             gpus=gpus,
             cpu=threads,
@@ -203,6 +207,8 @@ def _ask(item: Item[JobRecord], hosts: Sequence[Host], ledger: Ledger) -> _Ask:
     def number(name: str, short: bool = False) -> int:
         return whole(item, name, getattr(job, name), short) or 0
 
+    for name in ("tasks", "node_count", "max_nodes"):
+        bounded(item, name, number(name), MOST_TASKS)
     per_task = others(job.tres_per_task, item.file, f"{item.path}.tres_per_task")
     cpus_per_task = number("cpus_per_task", short=True)
     if "cpu" in per_task:

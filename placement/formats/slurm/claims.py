@@ -10,7 +10,7 @@ from placement.formats.slurm.gres import Gres, allocated, amount, parse, tres
 from placement.formats.slurm.held import Claim
 from placement.formats.slurm.hostlist import expand
 from placement.formats.slurm.nodes import Host
-from placement.formats.slurm.numbers import Field, whole
+from placement.formats.slurm.numbers import Field, bounded, whole
 from placement.formats.slurm.records import Amounts, JobRecord, Share, Shares, texts
 
 MEBI = 2**20
@@ -44,6 +44,8 @@ def claims(item: Item[JobRecord], hosts: Mapping[str, Host], ledger: Ledger) -> 
             mine_cpus = -(-cpus // len(names))
         if not mine_memory:
             mine_memory = _asked_memory(item, mine_cpus)
+        bounded(item, "job_resources", mine_cpus)
+        bounded(item, "memory_per_cpu", mine_memory)
         if name in hosts:
             found[name] = Claim(gres[place], mine_cpus, mine_memory, exclusive(job), item.where)
     return found

@@ -12,6 +12,7 @@ Formats: ``man gres.conf``, ``man sbatch`` (``--gres``, ``--tres-per-task``) and
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from fractions import Fraction
 
 from placement.errors import InputError
 from placement.snapshot.report import show
+from placement.units import MAX_BASE
 
 NOTHING_SAID = frozenset({"", "(null)", "n/a", "none"})
 """What Slurm writes for no resources at all, in lower case: ``(null)`` is not a type of card."""
@@ -136,6 +138,8 @@ def _one(item: str, text: str, file: str, path: str) -> Gres:
     if not name or number is None or not f"{name}{kind}".isprintable() or any(c.isspace() for c in f"{name}{kind}"):
         raise _wrong(text, f"{show(item, 40)} is not of the form name:type:count", file, path)
     count = int(number[1]) * 1024 ** _POWER[number[2].lower()]
+    if count > MAX_BASE:
+        raise _wrong(text, f"{show(item, 40)} counts more than {MAX_BASE}", file, path)
     indices: tuple[int, ...] | None = None
     sockets: tuple[int, ...] | None = None
     shares: tuple[int, ...] = ()
@@ -216,7 +220,10 @@ def amount(text: str, file: str = "", path: str = "", unit: int = 1) -> int:
     if match is None:
         raise _wrong(text, f"{show(text, 40)} is no amount", file, path)
     scale = 1024 ** _POWER[match[2].lower()] if match[2] else unit
-    return -int(-(Fraction(match[1]) * scale) // 1)
+    found = math.ceil(Fraction(match[1]) * scale)
+    if found > MAX_BASE:
+        raise _wrong(text, f"{show(text, 40)} is more than {MAX_BASE}", file, path)
+    return found
 
 
 def allocated(text: str | None, file: str = "", path: str = "") -> tuple[Gres, ...]:

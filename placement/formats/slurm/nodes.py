@@ -13,7 +13,7 @@ from placement.formats.slurm.gres import Gres, allocated, parse
 from placement.formats.slurm.numbers import whole, wrong
 from placement.formats.slurm.records import NodeRecord, texts
 from placement.snapshot import Gpu, Node, NumaZone, Taint
-from placement.snapshot.fields import MOST_CARDS, MOST_ZONES
+from placement.snapshot.fields import MOST_CARDS, MOST_ZONES, wrong_name
 from placement.snapshot.report import show
 
 UNTYPED = "gpu"
@@ -122,7 +122,7 @@ def read(items: Sequence[Item[NodeRecord]], ledger: Ledger) -> dict[str, Host]:
 def _host(item: Item[NodeRecord], ledger: Ledger) -> Host:
     record = item.value
     name = record.name or record.hostname or ""
-    if not name.strip() or not name.isprintable() or any(letter.isspace() or letter in "[]," for letter in name):
+    if wrong_name(name) is not None or any(letter.isspace() or letter in "[]," for letter in name):
         raise wrong(item, "name", f"{show(name)} is no name of a node")
     gres = parse(record.gres, item.file, f"{item.path}.gres")
     if sum(one.count for one in gres if one.name == "gpu") > MOST_CARDS:

@@ -31,8 +31,8 @@ NO_LIMIT = frozenset({2**32 - 1, 2**64 - 1})
 SHORT_NOT_SET = frozenset({2**16 - 2, 2**16 - 1})
 """Both flags of a 16 bit field: no field of 16 bits is read of which "no limit" differs from "not set"."""
 
-LARGEST = 2**53
-"""Numbers up to this are exact wherever they go."""
+LARGEST = 2**40
+"""Numbers up to this are taken for true: as seconds 35,000 years, as MiB an exbibyte."""
 
 _WORDS = {"unlimited": math.inf, "infinite": math.inf, "": None, "n/a": None, "none": None, "(null)": None}
 
@@ -99,3 +99,16 @@ def moment(item: Item[Any], name: str, field: Field) -> float | None:
 def wrong(item: Item[Any], name: str, what: str, remedy: str = "correct the field") -> InputError:
     """Return an error about a field of a record."""
     return InputError.one(what, remedy, path=f"{item.path}.{name}".removeprefix("."), source=item.file)
+
+
+def bounded(item: Item[Any], name: str, found: int, most: int = LARGEST) -> int:
+    """Return a number that was computed from a field, once it is not too large.
+
+    Raises
+    ------
+    InputError
+        If it is, naming the field.
+    """
+    if found > most:
+        raise wrong(item, name, f"found {show(found)} in all, expected at most {most:,}")
+    return found

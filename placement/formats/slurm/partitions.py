@@ -13,7 +13,8 @@ from placement.formats.slurm.nodes import Host
 from placement.formats.slurm.numbers import moment, value, whole, wrong
 from placement.formats.slurm.records import PartitionRecord, ReservationRecord, texts
 from placement.snapshot import Reservation
-from placement.snapshot.fields import MOST_MOMENT
+from placement.snapshot.fields import MOST_MOMENT, wrong_name
+from placement.snapshot.report import show
 
 RECURRING = frozenset({"DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND", "REOCCURRING"})
 
@@ -93,8 +94,8 @@ def reservations(
     found: dict[str, Reservation] = {}
     for item in items:
         record = item.value
-        if not record.name:
-            raise wrong(item, "name", "the reservation has no name")
+        if wrong_name(record.name) is not None:
+            raise wrong(item, "name", f"{show(record.name)} is no name of a reservation")
         listed = dict.fromkeys(expand(record.node_list or "", item.file, f"{item.path}.node_list"))
         nodes = tuple(node for node in listed if node in hosts)
         if len(nodes) < len(listed):

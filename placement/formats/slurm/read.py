@@ -122,6 +122,10 @@ def read(files: Sequence[File], options: Options, ledger: Ledger) -> Snapshot:
             ledger.assumed("priority of jobs", "that of Slurm: a job of a higher one comes first, whatever waits")
             ledger.assumed("whether running jobs may be stopped for others", "no: their records do not say it")
         made = _jobs(entries, around, records.says_jobs, ledger)
+        called = {job.name for job in made}
+        reserved = tuple(
+            msgspec.structs.replace(one, jobs=tuple(name for name in one.jobs if name in called)) for one in reserved
+        )
         alone = _alone(entries, parts)
         if alone:
             made = tuple(_with_company(job, MOST_TOGETHER if job.name in alone else 1) for job in made)
