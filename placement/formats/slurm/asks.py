@@ -8,7 +8,7 @@ it asked for, 1 by default.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from placement.formats.kubernetes.objects import Item
@@ -21,6 +21,39 @@ from placement.snapshot import Spread, Task, TaskGroup, Topology
 from placement.snapshot.fields import MOST_CARDS, MOST_TASKS
 
 MEBI = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What there is to choose from: the nodes that a job may use.
+
+    Attributes
+    ----------
+    kinds : Counter of tuple of (str, int)
+        Nodes by what cards they have: type and number of each.
+    near : int
+        Most cards at one socket of a node; 0 where no node says which they are near.
+    """
+
+    kinds: Counter[tuple[tuple[str, int], ...]]
+    near: int
+
+    @classmethod
+    def of(cls, hosts: Iterable[Host]) -> Choice:
+        """Return the choice of some nodes."""
+        found, near = Counter[tuple[tuple[str, int], ...]](), 0
+        for host in hosts:
+            found[tuple((gres.type, gres.count) for gres in host.gres if gres.is_card)] += 1
+            near = max(near, max((len(zone.gpus) for zone in zones(host)), default=0))
+        return cls(found, near)
+
+    def size(self, types: set[str], default: int) -> int:
+        """Return how many cards of some types the commonest node has; of equally common sizes the larger one."""
+        sizes = Counter[int]()
+        for kind, count in self.kinds.items():
+            sizes[sum(cards for name, cards in kind if "" in types or name in types)] += count
+        sizes.pop(0, None)
+        return max(sizes, key=lambda size: (sizes[size], size)) if sizes else default
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +99,16 @@ class _Ask:
         )
 
 
-def groups(item: Item[JobRecord], hosts: Sequence[Host], ledger: Ledger) -> tuple[TaskGroup, ...]:
+def groups(item: Item[JobRecord], choice: Choice, ledger: Ledger) -> tuple[TaskGroup, ...]:
     """Return the groups of a waiting job.
 
     Parameters
     ----------
     item : Item
-    hosts : sequence of Host
-        Nodes that it may use.
+    choice : Choice
     ledger : Ledger
     """
-    ask = _ask(item, hosts, ledger)
+    ask = _ask(item, choice, ledger)
     where = item.where
     node = ask.node
     if not node and ask.socket:
@@ -101,7 +133,7 @@ def groups(item: Item[JobRecord], hosts: Sequence[Host], ledger: Ledger) -> tupl
             ledger.assumed("GRES of a whole job", "an equal part on each node", where)
             node = tuple(Gres(one.name, one.type, -(-one.count // ask.nodes)) for one in ask.job)
         return _by_node(ask, node, max(ask.nodes, ask.most_nodes), least)
-    return _in_all(ask, hosts, ledger)
+    return _in_all(ask, choice, ledger)
 
 
 def _by_task(ask: _Ask, node: tuple[Gres, ...], ledger: Ledger) -> tuple[TaskGroup, ...]:
@@ -137,11 +169,11 @@ def _by_node(ask: _Ask, node: tuple[Gres, ...], nodes: int, least: int | None) -
     return (_group("node", nodes, task, apart=True, least=least),)
 
 
-def _in_all(ask: _Ask, hosts: Sequence[Host], ledger: Ledger) -> tuple[TaskGroup, ...]:
+def _in_all(ask: _Ask, choice: Choice, ledger: Ledger) -> tuple[TaskGroup, ...]:
     """Return the groups of a job that asks for cards in all: full nodes of the commonest size, and a remainder."""
     total = _cards(ask.job)
     types = {one.type for one in ask.job if one.is_card and one.count}
-    size = _size(hosts, types, total)
+    size = choice.size(types, total)
     nodes = ask.nodes if ask.fixed_nodes else max(ask.nodes, -(-total // size))
     nodes = min(nodes, total)
     if nodes > 1:
@@ -179,15 +211,6 @@ def _part(cards: list[Gres], count: int, total: int) -> list[Gres]:
     return found
 
 
-def _size(hosts: Sequence[Host], types: set[str], total: int) -> int:
-    """Return how many cards the commonest of some nodes has; of equally common sizes the larger one."""
-    sizes = Counter(
-        sum(one.count for one in host.gres if one.is_card and ("" in types or one.type in types)) for host in hosts
-    )
-    sizes.pop(0, None)
-    return max(sizes, key=lambda size: (sizes[size], size)) if sizes else total
-
-
 def _group(name: str, count: int, task: Task, apart: bool, least: int | None = None) -> TaskGroup:
     """Return a group; tasks that are apart are on nodes of their own."""
     topology = Topology(spread=(Spread(level="node", max_per_domain=1),)) if apart and count > 1 else None
@@ -198,7 +221,7 @@ def _cards(gres: Iterable[Gres]) -> int:
     return sum(one.count for one in gres if one.is_card)
 
 
-def _ask(item: Item[JobRecord], hosts: Sequence[Host], ledger: Ledger) -> _Ask:
+def _ask(item: Item[JobRecord], choice: Choice, ledger: Ledger) -> _Ask:
     job = item.value
 
     def listed(name: str) -> tuple[Gres, ...]:
@@ -222,7 +245,7 @@ def _ask(item: Item[JobRecord], hosts: Sequence[Host], ledger: Ledger) -> _Ask:
         per_node = -(-amount(total["mem"], item.file, f"{item.path}.tres_req_str", MEBI) // MEBI // nodes)
     near = 0
     if "GRES_BINDING_ENFORCED" in texts(job.flags):
-        near = max((len(zone.gpus) for host in hosts for zone in zones(host)), default=0)
+        near = choice.near
         if not near:
             what = "cores that must be near the cards"
             ledger.unsupported(what, "no node says which sockets its cards are near", item.where, item.file)

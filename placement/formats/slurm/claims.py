@@ -31,7 +31,10 @@ def claims(item: Item[JobRecord], hosts: Mapping[str, Host], ledger: Ledger) -> 
     if len(known) < len(names):
         ledger.contradiction("a job runs on a node that is in no file", "the node is left out", item.where)
     gres = _gres(item, names, hosts, ledger)
-    shares = {share.name or share.nodename: share for share in (job.job_resources.shares if job.job_resources else ())}
+    listed = job.job_resources.shares if job.job_resources is not None else []
+    # the oldest versions number the nodes instead of naming them
+    by_place = len(listed) == len(names) and not any(share.name or share.nodename for share in listed)
+    shares = {names[place] if by_place else share.name or share.nodename: share for place, share in enumerate(listed)}
     total = tres(job.tres_alloc_str, item.file, f"{item.path}.tres_alloc_str")
     cpus = _total(item, "cpu", total, whole(item, "cpus", job.cpus) or 0)
     memory = _total(item, "mem", total, 0, MEBI) // MEBI

@@ -55,6 +55,8 @@ def expand(text: str, file: str = "", path: str = "") -> tuple[str, ...]:
     hosts: list[str] = []
     try:
         for start, word in _words(text):
+            if word.lower() in NOBODY:
+                raise _Wrong("a word for no host", start)
             parts = _parts(word, start)
             total = len(hosts)
             product = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -58,6 +58,8 @@ class Surroundings:
     time : float
     priorities : mapping of int to int
         What Slurm's priorities are here.
+    choices : dict of frozenset of str to Choice
+        Those that were asked for, by the labels that a job's nodes must carry.
     """
 
     hosts: Mapping[str, Host]
@@ -68,6 +70,16 @@ class Surroundings:
     partitions: Mapping[str, frozenset[str]]
     time: float
     priorities: Mapping[int, int]
+    choices: dict[frozenset[str], asks.Choice] = field(default_factory=dict)
+
+    def choice(self, labels: frozenset[str]) -> asks.Choice:
+        """Return the nodes that carry some labels."""
+        found = self.choices.get(labels)
+        if found is None:
+            marks = self.labels.by_node
+            found = asks.Choice.of(host for name, host in self.hosts.items() if labels <= marks[name].keys())
+            self.choices[labels] = found
+        return found
 
 
 def priorities(found: Mapping[str, Entry]) -> dict[int, int]:
@@ -151,13 +163,7 @@ def waiting(entry: Entry, around: Surroundings, after: Dependencies, ledger: Led
     item, job = entry.item, entry.item.value
     _note(entry, around, ledger)
     selector = _selector(item, around, ledger)
-    marks = around.labels.by_node
-    hosts = [
-        host
-        for name, host in around.hosts.items()
-        if all(label in marks[name] for label in selector if label in around.labels.made)
-    ]
-    groups = asks.groups(item, hosts, ledger)
+    groups = asks.groups(item, around.choice(frozenset(selector)), ledger)
     tolerations = tuple(Toleration(key=RESERVED, value=name) for name in _listed(job.resv_name))
     topology = _topology(item, groups, around, ledger)
     named = tuple(_placed(group, selector, tolerations, topology if len(groups) == 1 else None) for group in groups)

@@ -34,7 +34,7 @@ class Labels:
     def __init__(self, hosts: Mapping[str, Host], members: Mapping[str, frozenset[str]]) -> None:
         self.hosts = hosts
         self.by_node: dict[str, dict[str, str]] = {name: {} for name in hosts}
-        self.made: set[str] = set()
+        self._made: set[str] = set()
         self._members = members
 
     @property
@@ -69,7 +69,11 @@ class Labels:
     def only(self, names: Iterable[str]) -> str:
         """Return a label of some nodes."""
         wanted = tuple(names)
-        return self._mark(f"{NODES}{compress(wanted)}", lambda host: host.name in wanted)
+        label = f"{NODES}{compress(wanted)}"
+        for name in wanted:
+            if name in self.by_node:
+                self.by_node[name][label] = "yes"
+        return label
 
     def without(self, names: Iterable[str]) -> str:
         """Return a label of all nodes but some."""
@@ -82,8 +86,8 @@ class Labels:
         return self._mark(label, lambda host: host.name in nodes or host.reservation in names)
 
     def _mark(self, label: str, wanted: Callable[[Host], bool]) -> str:
-        if label not in self.made:
-            self.made.add(label)
+        if label not in self._made:
+            self._made.add(label)
             for name, host in self.hosts.items():
                 if wanted(host):
                     self.by_node[name][label] = "yes"

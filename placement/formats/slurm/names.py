@@ -140,7 +140,7 @@ class Dependencies:
             ledger.unsupported("a job that waits for any of several", "it waits for all of them", where, file)
         for part in re.split("[,?]", text):
             kind, _, rest = part.strip().partition(":")
-            if kind == "singleton":
+            if kind.startswith("singleton"):
                 ledger.unsupported("a job that waits for those of its name", "it does not wait here", where, file)
                 continue
             if kind not in ("after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer"):

@@ -10,7 +10,7 @@ from placement.formats.kubernetes.objects import Item
 from placement.formats.ledger import Ledger
 from placement.formats.slurm import states
 from placement.formats.slurm.gres import Gres, allocated, parse
-from placement.formats.slurm.numbers import whole, wrong
+from placement.formats.slurm.numbers import Number, value, whole, wrong
 from placement.formats.slurm.records import NodeRecord, texts
 from placement.snapshot import Gpu, Node, NumaZone, Taint
 from placement.snapshot.fields import MOST_CARDS, MOST_ZONES, wrong_name
@@ -44,6 +44,8 @@ class Host:
         What they have of it.
     partitions, features : tuple of str
     reservation : str
+    owned : bool
+        Whether one user has all of it.
     sockets, cores, threads : int, optional
     """
 
@@ -59,6 +61,7 @@ class Host:
     partitions: tuple[str, ...]
     features: tuple[str, ...]
     reservation: str
+    owned: bool = False
     sockets: int | None = None
     cores: int | None = None
     threads: int | None = None
@@ -88,7 +91,7 @@ class Host:
     @property
     def takes_work(self) -> bool:
         """Whether new work may start on it."""
-        return not self.states & states.UNUSABLE
+        return not (self.states & states.UNUSABLE or self.owned)
 
 
 def counted(gres: Iterable[Gres]) -> dict[str, int]:
@@ -153,6 +156,7 @@ def _host(item: Item[NodeRecord], ledger: Ledger) -> Host:
         partitions=tuple(name.rstrip("*") for name in texts(record.partitions)),
         features=texts(record.active_features) or texts(record.features),
         reservation=(record.reservation or "").replace("(null)", ""),
+        owned=_owned(record.owner),
         sockets=whole(item, "sockets", record.sockets, short=True),
         cores=whole(item, "cores", record.cores, short=True),
         threads=whole(item, "threads", record.threads, short=True),
@@ -183,7 +187,15 @@ def _merged(one: Host, other: Host, ledger: Ledger) -> Host:
         partitions=tuple(dict.fromkeys((*one.partitions, *other.partitions))),
         features=tuple(dict.fromkeys((*one.features, *other.features))),
         reservation=one.reservation or other.reservation,
+        owned=one.owned or other.owned,
     )
+
+
+def _owned(owner: str | int | Number | None) -> bool:
+    """Return whether a user owns the node, by name or number; root owns none."""
+    if isinstance(owner, str):
+        return owner not in ("", "(null)", "N/A")
+    return bool(value(owner))
 
 
 def _agree(one: Host, other: Host, name: str) -> bool:
@@ -215,6 +227,10 @@ def _note(host: Host, ledger: Ledger) -> None:
     for state, why in states.NOTABLE.items():
         if state in host.states and host.takes_work:
             ledger.assumed(f"node in state {state}", why, where)
+    if host.owned:
+        ledger.assumed("a node that one user owns", "it takes no new work, for whose it is is not looked at", where)
+    if host.item.value.mcs_label not in (None, "", "(null)", "N/A"):
+        ledger.unsupported("a node with a security label", "it takes any job", where, host.item.file)
     types = [gres for gres in host.gres if gres.name == "gpu"]
     if any(not gres.type for gres in types):
         ledger.assumed("model of cards without a type", f'"{UNTYPED}"', where)

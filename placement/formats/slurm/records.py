@@ -47,7 +47,6 @@ class NodeRecord(msgspec.Struct, gc=False):
     reservation: str | None = None
     owner: str | int | Number | None = None
     mcs_label: str | None = None
-    tres: str | None = None
     tres_used: str | None = None
 
 
@@ -83,8 +82,6 @@ class JobResources(msgspec.Struct, gc=False):
 
     nodes: str | Shares | None = None
     allocated_nodes: list[Share] | dict[str, Share] | None = None
-    cpus: Field = None
-    allocated_cpus: Field = None
 
     @property
     def shares(self) -> list[Share]:
@@ -110,7 +107,6 @@ class JobRecord(msgspec.Struct, gc=False):
     state_reason: str | None = None
     hold: bool | None = None
     account: str | None = None
-    user_name: str | None = None
     partition: str | None = None
     priority: Field = None
     resv_name: str | None = None
@@ -169,7 +165,6 @@ class _Configured(msgspec.Struct, gc=False):
 class _Maximums(msgspec.Struct, gc=False):
     nodes: Field = None
     shares: Field = None
-    time: Field = None
 
 
 class PartitionRecord(msgspec.Struct, gc=False):
@@ -202,8 +197,6 @@ class ReservationRecord(msgspec.Struct, gc=False):
     end_time: Field = None
     flags: Texts = None
     core_count: Field = None
-    users: Texts = None
-    accounts: Texts = None
 
 
 class _Hosts(msgspec.Struct, gc=False):
