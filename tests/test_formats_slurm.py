@@ -13,7 +13,7 @@ from placement.errors import InputError
 from placement.formats.read import read
 from placement.formats.slurm.gres import Gres, allocated, amount, parse, tres
 from placement.formats.slurm.labels import expression
-from placement.formats.slurm.numbers import Number, value
+from placement.formats.slurm.numbers import Field, Number, value
 from placement.formats.source import File
 from placement.snapshot import Affinity, Job, Node, NumaZone, Snapshot, Spread, Taint, Task, Topology
 
@@ -200,9 +200,8 @@ def test_a_cut_cell_is_refused(text: str) -> None:
 
 
 def test_numbers_of_all_versions() -> None:
-    unset = [None, UNSET, 2**32 - 2, 2**64 - 2, "", "N/A"]
-    for raw in unset:
-        assert value(Number(**raw) if isinstance(raw, dict) else raw) is None
+    unset: list[Field] = [None, Number(set=False), 2**32 - 2, 2**64 - 2, "", "N/A"]
+    assert [value(raw) for raw in unset] == [None] * 6
     for raw in (Number(infinite=True), 2**32 - 1, 2**64 - 1, "UNLIMITED"):
         assert value(raw) == float("inf")
     assert value(65534) == 65534
@@ -332,7 +331,7 @@ def test_records_of_a_node_that_disagree() -> None:
     assert held(snapshot) == {"slurm/unknown/n1": [("n1", (0, 2, 3))]}
     assert kinds(snapshot, "contradiction") == ["records of one node say different states or use"]
     for field, other in (("gres", "gpu:h100:8"), ("cpus", 64), ("real_memory", 1)):
-        found = message(dump(nodes=[node("n1"), node("n1", **{field: other})]))
+        found = message(dump(nodes=[node("n1"), {**node("n1"), field: other}]))
         assert found.startswith(f'nodes.json: nodes[1].{field}: node "n1" has another value at nodes.json: nodes[0]')
 
 

@@ -13,7 +13,7 @@ from placement.formats.ledger import Ledger
 from placement.formats.slurm import asks
 from placement.formats.slurm.held import Held
 from placement.formats.slurm.hostlist import expand
-from placement.formats.slurm.labels import Labels, simple
+from placement.formats.slurm.labels import WITHOUT, Labels, simple
 from placement.formats.slurm.names import Dependencies, Entry
 from placement.formats.slurm.nodes import RESERVED, Host
 from placement.formats.slurm.numbers import moment, whole
@@ -76,8 +76,7 @@ class Surroundings:
         """Return the nodes that carry some labels."""
         found = self.choices.get(labels)
         if found is None:
-            marks = self.labels.by_node
-            found = asks.Choice.of(host for name, host in self.hosts.items() if labels <= marks[name].keys())
+            found = asks.Choice.of(self.labels.nodes(labels))
             self.choices[labels] = found
         return found
 
@@ -163,7 +162,9 @@ def waiting(entry: Entry, around: Surroundings, after: Dependencies, ledger: Led
     item, job = entry.item, entry.item.value
     _note(entry, around, ledger)
     selector = _selector(item, around, ledger)
-    groups = asks.groups(item, around.choice(frozenset(selector)), ledger)
+    groups = asks.groups(
+        item, around.choice(frozenset(name for name in selector if not name.startswith(WITHOUT))), ledger
+    )
     tolerations = tuple(Toleration(key=RESERVED, value=name) for name in _listed(job.resv_name))
     topology = _topology(item, groups, around, ledger)
     named = tuple(_placed(group, selector, tolerations, topology if len(groups) == 1 else None) for group in groups)

@@ -34,7 +34,7 @@ class Labels:
     def __init__(self, hosts: Mapping[str, Host], members: Mapping[str, frozenset[str]]) -> None:
         self.hosts = hosts
         self.by_node: dict[str, dict[str, str]] = {name: {} for name in hosts}
-        self._made: set[str] = set()
+        self._nodes: dict[str, frozenset[str]] = {}
         self._members = members
 
     @property
@@ -49,11 +49,13 @@ class Labels:
     def partitions(self, names: tuple[str, ...]) -> str:
         """Return a label of all nodes in any of some partitions."""
         label = f"{PARTITION}{','.join(names)}"
-        return self._mark(label, lambda host: any(host.name in self._members.get(name, ()) for name in names))
+        return self._mark(
+            label, self._those(lambda host: any(host.name in self._members.get(name, ()) for name in names))
+        )
 
     def feature(self, name: str) -> str:
         """Return the label of the nodes that have a feature."""
-        return self._mark(f"{FEATURE}{name}", lambda host: name in host.features)
+        return self._mark(f"{FEATURE}{name}", self._those(lambda host: name in host.features))
 
     def features(self, text: str) -> str:
         """Return a label of the nodes that have what an expression of features, ``&``, ``|`` and parentheses says.
@@ -64,33 +66,38 @@ class Labels:
             If it is another expression: one that counts, or sets nodes in relation to one another.
         """
         judge = expression(text)
-        return self._mark(f"{FEATURES}{text}", lambda host: judge(frozenset(host.features)))
+        return self._mark(f"{FEATURES}{text}", self._those(lambda host: judge(frozenset(host.features))))
 
     def only(self, names: Iterable[str]) -> str:
         """Return a label of some nodes."""
         wanted = tuple(names)
-        label = f"{NODES}{compress(wanted)}"
-        for name in wanted:
-            if name in self.by_node:
-                self.by_node[name][label] = "yes"
-        return label
+        return self._mark(f"{NODES}{compress(wanted)}", lambda: (name for name in wanted if name in self.hosts))
 
     def without(self, names: Iterable[str]) -> str:
         """Return a label of all nodes but some."""
         unwanted = frozenset(names)
-        return self._mark(f"{WITHOUT}{compress(sorted(unwanted))}", lambda host: host.name not in unwanted)
+        return self._mark(f"{WITHOUT}{compress(sorted(unwanted))}", self._those(lambda host: host.name not in unwanted))
 
     def reservation(self, names: tuple[str, ...], nodes: frozenset[str]) -> str:
         """Return a label of the nodes in any of some reservations: those listed, and those that say so themselves."""
         label = f"{RESERVED}/{','.join(names)}"
-        return self._mark(label, lambda host: host.name in nodes or host.reservation in names)
+        return self._mark(label, self._those(lambda host: host.name in nodes or host.reservation in names))
 
-    def _mark(self, label: str, wanted: Callable[[Host], bool]) -> str:
-        if label not in self._made:
-            self._made.add(label)
-            for name, host in self.hosts.items():
-                if wanted(host):
-                    self.by_node[name][label] = "yes"
+    def nodes(self, labels: Iterable[str]) -> Iterable[Host]:
+        """Return the nodes that carry all of some labels; which nodes a job may not have is left out of account."""
+        sets = sorted((self._nodes[label] for label in labels if not label.startswith(WITHOUT)), key=len)
+        if not sets:
+            return self.hosts.values()
+        return [self.hosts[name] for name in sets[0].intersection(*sets[1:])]
+
+    def _those(self, wanted: Callable[[Host], bool]) -> Callable[[], Iterable[str]]:
+        return lambda: (name for name, host in self.hosts.items() if wanted(host))
+
+    def _mark(self, label: str, nodes: Callable[[], Iterable[str]]) -> str:
+        if label not in self._nodes:
+            self._nodes[label] = frozenset(nodes())
+            for name in self._nodes[label]:
+                self.by_node[name][label] = "yes"
         return label
 
 
