@@ -453,6 +453,12 @@ def test_what_no_job_explains_is_held_all_the_same() -> None:
     assert (task.gpus, task.cpu, task.memory) == (2, 16, "4000Mi")
 
 
+def test_use_of_a_type_that_the_node_does_not_have() -> None:
+    """gres says gpu:4, gres_used gpu:a100:2 and which: two cards are in use, not four."""
+    snapshot = of([node("n1", "gpu:4", "gpu:a100:2(IDX:1-2)")])
+    assert held(snapshot) == {"slurm/unknown/n1": [("n1", (1, 2))]}
+
+
 def test_jobs_that_have_more_than_their_node_says() -> None:
     snapshot = of([node("n1", used="gpu:h100:1(IDX:0)")], [runs(7, "n1", ["gpu:h100:2(IDX:0-1)"])])
     assert held(snapshot) == {"7": [("n1", (0, 1))]}
@@ -656,6 +662,10 @@ def test_features_that_a_snapshot_cannot_say() -> None:
         ({"licenses": "matlab:1"}, "field licenses of a job"),
         ({"contiguous": True}, "nodes that must be neighbours"),
         ({"required_switches": 2, "node_count": number(2)}, "most switches of a job"),
+        ({"dependency": "afterok:2(failed)"}, "a job that waits for what cannot happen"),
+        ({"state_reason": "DependencyNeverSatisfied"}, "a job that waits for what cannot happen"),
+        ({"network": "sn_all"}, "field network of a job"),
+        ({"cores_per_socket": number(8)}, "field cores_per_socket of a job"),
         ({"dependency": "singleton(unfulfilled)"}, "a job that waits for those of its name"),
         ({"tres_per_node": "gres/gpu:h100:1,gres/gpu:h200:1"}, "cards of several types in one request"),
     ],

@@ -249,8 +249,8 @@ def _ask(item: Item[JobRecord], choice: Choice, ledger: Ledger) -> _Ask:
         if not near:
             what = "cores that must be near the cards"
             ledger.unsupported(what, "no node says which sockets its cards are near", item.where, item.file)
-    for name in ("threads_per_core", "minimum_tmp_disk_per_node"):
-        if number(name, short=name == "threads_per_core"):
+    for name in ("threads_per_core", "cores_per_socket", "minimum_tmp_disk_per_node"):
+        if number(name, short=not name.startswith("minimum")):
             ledger.unsupported(f"field {name} of a job", "a snapshot has no place for it", item.where, item.file)
     return _Ask(
         item=item,

@@ -86,6 +86,8 @@ def parse(text: str | None, file: str = "", path: str = "") -> tuple[Gres, ...]:
     >>> [(g.type, g.count, g.indices) for g in parse("gpu:h100:2(IDX:0,2),gpu:1g.5gb:7(S:0-1)")]
     [('h100', 2, (0, 2)), ('1g.5gb', 7, None)]
     """
+    if not text:
+        return ()
     return tuple(gres for gres, other in _items(text, file, path) if gres is not None and not other)
 
 

@@ -192,10 +192,12 @@ def _unexplained(host: Host, cards: _Cards, rest: Held, shares: bool, known: boo
     for gres in host.used:
         if not gres.is_card:
             continue
-        mine = [card for card in cards.taken if gres.type in ("", cards.models[card])]
+        # a type that the node does not have says nothing of which of its cards they are
+        kind = gres.type if gres.type in cards.models else ""
+        mine = [card for card in cards.taken if kind in ("", cards.models[card])]
         more = max(gres.count, len(gres.indices or ())) - len(mine)
         if more > 0:
-            cards.any_of(rest, gres.type, more, where)
+            cards.any_of(rest, kind, more, where)
     for gres in host.used:
         if gres.name in ("mps", "shard") and gres.count:
             numbers = [number for number, share in enumerate(gres.shares) if share]

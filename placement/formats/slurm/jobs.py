@@ -35,7 +35,7 @@ from placement.snapshot.fields import MOST_PRIORITY, MOST_SECONDS
 UNKNOWN = "slurm/unknown/"
 """Name of the stand-in for work on a node that is not known, before the node's name."""
 
-NOT_READ = ("licenses",)
+NOT_READ = ("licenses", "burst_buffer", "cluster_features", "network")
 """Fields of a job that limit when it may start, for which a snapshot has no place."""
 
 
@@ -199,6 +199,8 @@ def _note(entry: Entry, around: Surroundings, ledger: Ledger) -> None:
     item, job = entry.item, entry.item.value
     if job.hold or (job.state_reason or "") in ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"):
         ledger.unsupported("a job that is held", "it may start here", item.where, item.file)
+    if job.state_reason == "DependencyNeverSatisfied":
+        ledger.unsupported("a job that waits for what cannot happen", "it may start here", item.where, item.file)
     eligible = moment(item, "eligible_time", job.eligible_time)
     if eligible is not None and eligible > around.time:
         ledger.unsupported("a job that may not start before a time", "it may start here", item.where, item.file)

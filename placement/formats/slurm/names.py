@@ -153,6 +153,10 @@ class Dependencies:
                     raise wrong(entry.item, "dependency", f"{show(other, 40)} is no job in a dependency")
                 if match[4] == "fulfilled":
                     continue
+                if match[4] == "failed":
+                    what = "a job that waits for what cannot happen"
+                    ledger.unsupported(what, "it may start here", where, file)
+                    continue
                 names = self._jobs(match[1], match[2])
                 if not names:
                     ledger.assumed("a job that waits for one that is in no file", "that one has ended", where)

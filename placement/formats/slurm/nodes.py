@@ -118,6 +118,8 @@ def read(items: Sequence[Item[NodeRecord]], ledger: Ledger) -> dict[str, Host]:
         found[host.name] = host if known is None else _merged(known, host, ledger)
     for host in found.values():
         _note(host, ledger)
+    if len({whole(host.item, "weight", host.item.value.weight) for host in found.values()}) > 1:
+        ledger.ignored("weights of nodes", "a wish: which of those that are free are taken first")
     ledger.read("nodes", count=len(found))
     return found
 

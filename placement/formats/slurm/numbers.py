@@ -79,6 +79,8 @@ def whole(item: Item[Any], name: str, field: Field, short: bool = False) -> int 
     InputError
         If it is something else, naming the field.
     """
+    if field is None or (isinstance(field, Number) and not (field.set or field.infinite)):
+        return None
     try:
         found = value(field, short)
         if found is None or found == math.inf:

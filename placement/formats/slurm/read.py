@@ -121,6 +121,11 @@ def read(files: Sequence[File], options: Options, ledger: Ledger) -> Snapshot:
         if entries:
             ledger.assumed("priority of jobs", "that of Slurm: a job of a higher one comes first, whatever waits")
             ledger.assumed("whether running jobs may be stopped for others", "no: their records do not say it")
+            ledger.ignored(
+                "limits of accounts, users and QOS", "they are in the accounting database, not in these files"
+            )
+        if options.levels:
+            ledger.ignored("levels that were named with node labels", "the levels of Slurm are those of its topology")
         made = _jobs(entries, around, records.says_jobs, ledger)
         called = {job.name for job in made}
         reserved = tuple(
