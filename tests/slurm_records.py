@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ def job(number_: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def runs(number_: int, nodes: str, detail: list[str], **more: Any) -> dict[str, Any]:
+def runs(number_: int, nodes: str, detail: Sequence[str | None], **more: Any) -> dict[str, Any]:
     return job(
         number_,
         **{"job_state": ["RUNNING"], "nodes": nodes, "gres_detail": detail, "start_time": number(NOW - 50), **more},

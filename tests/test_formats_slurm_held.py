@@ -30,6 +30,11 @@ def test_running_jobs_hold_the_cards_that_they_list() -> None:
     assert first.tenant == "physics"
 
 
+def test_a_node_of_a_job_without_devices() -> None:
+    snapshot = of([node("n1", used=""), node("n2", used="")], [runs(7, "n[1-2]", [None, "gpu:h100:1(IDX:2)"])])
+    assert held(snapshot) == {"7": [("n1", ()), ("n2", (2,))]}
+
+
 def test_numbers_run_through_the_models() -> None:
     snapshot = of(
         [node("n1", "gpu:h100:2,gpu:h200:4", "gpu:h100:0(IDX:N/A),gpu:h200:2(IDX:4-5)")],
@@ -121,7 +126,7 @@ def test_shares_in_use_hold_their_cards() -> None:
     assert held(snapshot) == {"slurm/unknown/n1": [("n1", (1,))]}
 
 
-@pytest.mark.parametrize("fields", [{"exclusive": ["true"]}, {"shared": ["none"]}])
+@pytest.mark.parametrize("fields", [{"exclusive": ["true"]}, {"exclusive": True}, {"shared": ["none"]}, {"shared": 0}])
 def test_an_exclusive_job_has_all_of_its_node(fields: Mapping[str, Any]) -> None:
     snapshot = of([node("n1", used="gpu:h100:1(IDX:1)")], [runs(7, "n1", ["gpu:h100:1(IDX:1)"], **fields)])
     assert held(snapshot) == {"7": [("n1", (0, 1, 2, 3))]}

@@ -56,9 +56,12 @@ def claims(item: Item[JobRecord], hosts: Mapping[str, Host], ledger: Ledger) -> 
 
 def exclusive(job: JobRecord) -> bool:
     """Return whether a job shares its nodes with nobody; or only with its user, which is taken for the same."""
-    if isinstance(job.exclusive, bool):
-        return job.exclusive
-    words = {text.lower() for text in (*texts(job.exclusive), *texts(job.shared))}
+    words: set[str] = set()
+    for field, number in ((job.exclusive, 1), (job.shared, 0)):
+        if isinstance(field, int):
+            words |= {"true"} if field == number else set()
+        else:
+            words |= {text.lower() for text in texts(field)}
     resources = job.job_resources
     whole_nodes = resources is not None and isinstance(resources.nodes, Shares) and resources.nodes.whole is True
     return whole_nodes or bool(words & {"true", "none", "user", "mcs", "exclusive"})
