@@ -90,7 +90,8 @@ class JobResources(msgspec.Struct, gc=False):
         if isinstance(self.nodes, Shares):
             return self.nodes.allocation or []
         if isinstance(self.allocated_nodes, dict):
-            return list(self.allocated_nodes.values())
+            numbered = all(key.isascii() and key.isdigit() and len(key) < 8 for key in self.allocated_nodes)
+            return [self.allocated_nodes[key] for key in sorted(self.allocated_nodes, key=int if numbered else str)]
         return self.allocated_nodes or []
 
 
