@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from placement.formats.slurm.hostlist import expanded
+from placement.formats.slurm.hostlist import expand
 from placement.formats.source import File
 from placement.snapshot.report import show
 
@@ -103,10 +103,7 @@ class Names:
         """
         if not text:
             return []
-        try:
-            found = expanded(text, self.left)
-        except ValueError as why:
-            raise self.file.error(f"{show(text)} is not a list of names: {why}", "correct the list", where) from None
+        found = list(expand(text, self.file.name, where))
         self.left -= len(found)
         if self.left < 0:
             raise self.file.error(f"lists of more than {MOST_NAMES:,} names", "give a smaller file", where)

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from placement.formats.ledger import Ledger
 from placement.formats.slurm.conf import Names
-from placement.formats.slurm.hostlist import compressed
+from placement.formats.slurm.hostlist import compress
 from placement.formats.source import File
 from placement.snapshot.report import show
 
@@ -131,7 +131,7 @@ def of_blocks(file: File, blocks: Sequence[Block], sizes: Sequence[int], ledger:
             ledger.contradiction(what, "it is a domain of the nodes that it has", f"{file.name}: {block.where}")
         for level, times in levels.items():
             if index % times == 0:
-                domain[level] = block.name if times == 1 else compressed(order[index : index + times])
+                domain[level] = block.name if times == 1 else _together(order[index : index + times])
         position = {level: domain[level] for level in wide}
         _place(positions, nodes, position, f"{file.name}: {block.where}", ledger)
     return Fabric(wide if blocks else (), positions)
@@ -233,6 +233,14 @@ def _chain(name: str, parents: dict[str, str], heights: dict[str, int], tallest:
 
 
 # --- blocks --------------------------------------------------------------------------------------------------
+
+
+def _together(names: Sequence[str]) -> str:
+    """Return the name that Slurm gives to several blocks: a list with ranges."""
+    try:
+        return compress(names)
+    except ValueError:
+        return ",".join(names)
 
 
 def _times(file: File, size: int, smallest: int, where: str) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from placement.errors import InputError
-from placement.formats.slurm.hostlist import compressed
+from placement.formats.slurm.hostlist import NOBODY, compress
 from placement.formats.tasks import PlacedTask, placed
 from placement.plan import Plan
 from placement.snapshot import Snapshot
@@ -92,7 +92,7 @@ def _jobs(snapshot: Snapshot, plan: Plan) -> Iterator[_Job]:
                 f"the job {show(task.job_name)} runs already, and Slurm adds no nodes to it", "submit a job beside it"
             )
         node = task.place.node
-        if not node or not node.isprintable() or _NO_NODE.search(node):
+        if not node.isprintable() or _NO_NODE.search(node) or node.lower() in NOBODY:
             raise InputError.one(f"the node's name {show(node)} cannot stand in a list of Slurm", "rename the node")
         jobs.setdefault(task.job_name, _Job(task.job_name)).nodes.setdefault(node, []).append(task)
     yield from jobs.values()
@@ -100,10 +100,16 @@ def _jobs(snapshot: Snapshot, plan: Plan) -> Iterator[_Job]:
 
 def _list(nodes: Iterable[str]) -> str:
     """Return nodes as a list of Slurm, in ranges those with plain names."""
-    names = sorted(nodes)
+    names = sorted(nodes, key=_counted)
     plain = [name for name in names if _PLAIN.fullmatch(name)]
     others = [name for name in names if not _PLAIN.fullmatch(name)]
-    return ",".join([compressed(plain)] * bool(plain) + others)
+    return ",".join([compress(plain)] * bool(plain) + others)
+
+
+def _counted(name: str) -> tuple[str, int, int]:
+    """Return what brings names into an order in which numbers at their ends count on."""
+    digits = re.search(r"[0-9]{1,18}\Z", name)
+    return (name, 0, 0) if digits is None else (name[: digits.start()], len(digits[0]), int(digits[0]))
 
 
 def _devices(job: _Job) -> list[str]:
