@@ -32,8 +32,11 @@ VERSION = "v1"
 
 _PROFILE = re.compile(r"(?:[0-9]+c\.)?[0-9]+g\.[0-9]+gb(?:[+-][a-z]+(?:[.,][a-z]+)*)?", re.ASCII)
 
-Cards = dict[int, tuple[bool, tuple[tuple[str, int], ...]]]
-"""Whether MIG is on, and how many instances of each profile there are, by the index of a card."""
+State = tuple[bool, tuple[tuple[str, int], ...]]
+"""Whether MIG is on in a card, and how many instances of each profile there are."""
+
+Cards = dict[int, State]
+"""By the index of a card."""
 
 Used = dict[tuple[str, int], list[tuple[str, int]]]
 """Profile and first slot of instances that tasks have, by node and index of the card."""
@@ -61,24 +64,22 @@ def write(snapshot: Snapshot, plan: Plan | None = None) -> bytes:
     for task in () if plan is None else placed(snapshot, plan):
         for card, start in zip(task.place.gpus, task.place.mig_starts, strict=False):
             wanted.setdefault((task.place.node, card), []).append((task.task.mig_profile, start))
-    found: dict[tuple[tuple[int, tuple[bool, tuple[tuple[str, int], ...]]], ...], tuple[Node, list[str], list[str]]] = {}
+    found: dict[tuple[tuple[tuple[int, State], ...], int], tuple[list[str], list[str]]] = {}
     for name, node in _nodes(snapshot):
-        after = _cards(name, node, wanted)
+        after, before = _cards(name, node, wanted), _cards(name, node, running)
         if after:
-            _, names, cleared = found.setdefault((*after.items(),), (node, [], []))
+            names, cleared = found.setdefault((tuple(after.items()), sum(gpu.count for gpu in node.gpus)), ([], []))
             names.append(name)
-            before = _cards(name, node, running)
-            cleared += [
-                f"{name}: {card}" for card in after if (name, card) in running and after[card] != before[card]
-            ]
+            changed = [card for card in after if after[card] != before[card]]
+            cleared += [f"{name}: {card}" for card in changed if (name, card) in running]
     if not found:
         raise InputError.one("no card is of a model of which MIG geometry is known", "name the cards by their models")
     out = [f"version: {VERSION}\nmig-configs:\n"]
-    for number, (layout, (node, names, cleared)) in enumerate(found.items(), 1):
+    for index, ((layout, number), (names, cleared)) in enumerate(found.items(), 1):
         out.append(f"  # nodes: {', '.join(names)}\n")
         if cleared:
             out.append(f"  # in use, and cleared for this (node: card): {', '.join(cleared)}\n")
-        entries = {f"placement-{number}": _entries(dict(layout), sum(gpu.count for gpu in node.gpus))}
+        entries = {f"placement-{index}": _entries(dict(layout), number)}
         text = yaml.safe_dump(entries, sort_keys=False, default_flow_style=None, width=2**20)
         out += [f"  {line}\n" for line in text.splitlines()]
     return "".join(out).encode()
@@ -104,7 +105,7 @@ def _running(snapshot: Snapshot) -> Used:
 def _cards(name: str, node: Node, used: Used) -> Cards:
     """Return the cards of a node of which MIG geometry is known."""
     cards: Cards = {}
-    for index, gpu in enumerate(gpu for gpu in node.gpus for _ in range(gpu.count)):
+    for index, gpu in enumerate(entry for entry in node.gpus for _ in range(entry.count)):
         if geometry(gpu.model) is not None:
             names = Counter(profile.name for profile, _ in _layout(gpu, used.get((name, index), [])))
             cards[index] = gpu.mig_enabled, tuple(sorted(names.items()))
@@ -129,7 +130,7 @@ def _layout(gpu: Gpu, used: list[tuple[str, int]]) -> list[Instance]:
 
 def _entries(cards: Cards, number: int) -> list[dict[str, object]]:
     """Return a configuration: cards that are to be alike are one entry."""
-    alike: dict[tuple[bool, tuple[tuple[str, int], ...]], list[int]] = {}
+    alike: dict[State, list[int]] = {}
     for index, state in cards.items():
         alike.setdefault(state, []).append(index)
     return [

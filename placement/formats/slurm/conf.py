@@ -14,7 +14,7 @@ from placement.formats.slurm.hostlist import expand
 from placement.formats.source import File
 from placement.snapshot.report import show
 
-_PAIR = re.compile(r"""\s*([^\s="]+)\s*=\s*("[^"]*"|[^\s"]*)(?=\s|\Z)""")
+_PAIR = re.compile(r"""\s*([^\s="]+)\s*=\s*("[^"]*"|[^\s"=]*)(?=\s|\Z)""")
 _COMMENT = re.compile(r"(?<!\\)#.*", re.DOTALL)
 
 MOST_NAMES = 1_000_000
@@ -59,7 +59,7 @@ def lines(file: File) -> Iterator[Line]:
         while at < len(text):
             found = _PAIR.match(text, at)
             if found is None:
-                raise file.error(f"{show(text[at:])} is not Key=value", "correct the line", where)
+                raise file.error(f"{show(text[at:].strip())} is not Key=value", "correct the line", where)
             key = found[1].lower()
             if key in values:
                 raise file.error(f"{found[1]} is given twice", "keep one of them", where)

@@ -120,7 +120,8 @@ def of_blocks(file: File, blocks: Sequence[Block], sizes: Sequence[int], ledger:
     if not sizes:
         ledger.assumed("no block sizes", "blocks are one level, not put together to larger ones", file.name)
     elif blocks:
-        ledger.assumed("block sizes", "levels of the topology, to which no job is bound unless it says so", f"{file.name}: {where}")
+        default = "levels of the topology, to which no job is bound unless it says so"
+        ledger.assumed("block sizes", default, f"{file.name}: {where}")
     order = [block.name for block in blocks]
     wide = tuple(reversed(levels))
     domain: dict[str, str] = {}

@@ -23,11 +23,16 @@ SHARES = frozenset({"mps", "shard"})
 ALL_NODES = ""
 """Key of the lines that name no node."""
 
-_SIGN = re.compile(rb"(?im)^[ \t]*(?:NodeName=\S+[ \t]+(?:[^\n]*[ \t])?)?(?:Name=\S+|AutoDetect=(?:nvml|nvidia|rsmi|rocm|oneapi|nrt|off))")
-_OTHER = re.compile(rb"(?im)^[ \t]*(?:SwitchName|BlockName|PartitionName|ReservationName|JobId|SlurmctldHost|ClusterName)=")
+_SIGN = re.compile(
+    rb"(?im)^[ \t]*(?:NodeName=\S+[ \t]+(?:[^\n]*[ \t])?)?"
+    rb"(?:Name=\S+|AutoDetect=(?:nvml|nvidia|rsmi|rocm|oneapi|nrt|off))"
+)
+_OTHER = re.compile(
+    rb"(?im)^[ \t]*(?:SwitchName|BlockName|PartitionName|ReservationName|JobId|SlurmctldHost|ClusterName)="
+)
 _START = 65536
 _COUNT = re.compile(r"([0-9]{1,18})([KMGTP]?)", re.IGNORECASE)
-_POWERS = {suffix: 1024**power for power, suffix in enumerate(("", "k", "m", "g", "t", "p"))}
+_POWERS: dict[str, int] = {suffix: 1024**power for power, suffix in enumerate(("", "k", "m", "g", "t", "p"))}
 _KEYS = {"nodename", "name", "type", "count", "file", "multiplefiles", "cores", "cpus", "links", "flags", "autodetect"}
 
 
@@ -119,7 +124,9 @@ def _line(file: File, line: Line, names: Names, ledger: Ledger) -> GresLine:
     if not name and not autodetect:
         raise file.error("the line has neither Name nor AutoDetect", "name the resource", line.where)
     if not name:
-        ledger.assumed("AutoDetect", "there are as many cards as the nodes themselves say", f"{file.name}: {line.where}")
+        ledger.assumed(
+            "AutoDetect", "there are as many cards as the nodes themselves say", f"{file.name}: {line.where}"
+        )
     if "file" in values and "multiplefiles" in values:
         raise file.error("the line has File and MultipleFiles", "keep one of them", line.where)
     files = tuple(names.of(values.get("file") or values.get("multiplefiles"), line.where))

@@ -1,7 +1,7 @@
 """What ``scontrol show`` prints as text, as records with the field names of its JSON.
 
-Records are lines of ``Key=value`` pairs, or several such lines up to an empty one. Values may hold blanks and what looks
-like a pair, so that a key that comes twice is an error rather than a guess. Times have no zone and are read as UTC.
+Records are lines of ``Key=value`` pairs, or several such lines up to an empty one. Values may hold blanks and what
+looks like a pair, so that a key that comes twice is an error rather than a guess. Times have no zone: UTC is assumed.
 Tables of sinfo and squeue are refused: they cut their cells, and most do not say which cards are in use.
 """
 
@@ -24,7 +24,9 @@ _RECORD = re.compile(
     rb"(?m)^(?:NodeName=\S+ (?=[^\n]*(?:Arch|CoresPerSocket|CPUAlloc|CPUTot)=)|JobId=[0-9]+ (?=[^\n]*=)"
     rb"|PartitionName=\S+\s+AllowGroups=|ReservationName=\S+ StartTime=)"
 )
-_TABLE = re.compile(rb"\A\s*(?:AVAIL|PARTITION|NODELIST|HOSTNAMES?|NODES?|JOBID|CLUSTER)\b|\A[\w.-]+ *\|(?:gpu:|\(null\))")
+_TABLE = re.compile(
+    rb"\A\s*(?:AVAIL|PARTITION|NODELIST|HOSTNAMES?|NODES?|JOBID|CLUSTER)\b|\A[\w.-]+ *\|(?:gpu:|\(null\))"
+)
 _START = 65536
 
 _KEY = re.compile(r"(?:(?<=\s)|^)([A-Za-z][A-Za-z0-9_/&:.]*)=")
@@ -242,17 +244,6 @@ def _list(text: str) -> list[str]:
     return [part for part in _text(text).split(",") if part]
 
 
-def _states(text: str) -> list[str]:
-    """Return the states of a node, as JSON lists them: ``MIXED+DRAIN*`` is three."""
-    flags = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!": "POWER_DOWN", "%": "POWERING_DOWN"}
-    flags |= {"$": "MAINTENANCE", "@": "REBOOT_REQUESTED", "^": "REBOOT_ISSUED", "-": "PLANNED"}
-    found = [part.rstrip("".join(flags)) for part in text.split("+")]
-    found += [flags[mark] for mark in dict.fromkeys(c for c in text if c in flags and text.rstrip("".join(flags)) != text)]
-    if not all(re.fullmatch("[A-Z_]+", state) for state in found):
-        raise ValueError("expected states such as IDLE+DRAIN")
-    return found
-
-
 def _tres(text: str) -> str:
     """Return resources such as ``cpu=4,gres/gpu=1``; a part without a value was cut off."""
     plain = _text(text)
@@ -292,7 +283,7 @@ def _megabytes(text: str) -> int | None:
     found = re.fullmatch(r"([0-9]{1,15})(?:\.([0-9]{1,6}))?([KMGTP]?)", text, re.ASCII)
     if found is None:
         raise ValueError("expected memory such as 16G")
-    scale = 1024 ** (("K", "M", "G", "T", "P").index(found[3]) if found[3] else 1)
+    scale: int = 1024 ** (("K", "M", "G", "T", "P").index(found[3]) if found[3] else 1)
     tenths = 10 ** len(found[2] or "")
     return -(-int(found[1] + (found[2] or "")) * scale // (tenths * 1024))
 
@@ -301,13 +292,18 @@ def _yes(text: str) -> bool:
     return text in ("1", "YES")
 
 
+def _sharing(text: str) -> str:
+    """Return the JSON's word: OverSubscribe is NO for a job that has its nodes for itself."""
+    return {"NO": "none", "USER": "user", "MCS": "mcs", "YES": "oversubscribe"}.get(text, "")
+
+
 def _user(text: str) -> str:
     return text.partition("(")[0]
 
 
 _NODE: _Fields = {
     "NodeName": ("name", _text),
-    "State": ("state", _states),
+    "State": ("state", _text),
     "CPUTot": ("cpus", _whole),
     "CPUEfctv": ("effective_cpus", _whole),
     "CPUAlloc": ("alloc_cpus", _whole),
@@ -383,6 +379,7 @@ _JOB: _Fields = {
     "CpusPerTres": ("cpus_per_tres", _text),
     "MemPerTres": ("memory_per_tres", _text),
     "Prefer": ("prefer", _text),
+    "OverSubscribe": ("shared", _sharing),
     "Contiguous": ("contiguous", _yes),
     "Licenses": ("licenses", _text),
 }

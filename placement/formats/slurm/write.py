@@ -25,6 +25,9 @@ from placement.snapshot.report import show
 _ID = re.compile(r"[0-9]{1,10}(?:[_+][0-9]{1,10})?", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _NO_NODE = re.compile(r"[\s,\[\]]")
+UNTYPED = "gpu"
+"""Model of cards to which Slurm gives no type."""
+
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*", re.ASCII)
 
 
@@ -56,7 +59,11 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
     InputError
         If a job is not one of Slurm, or runs already; or the name of a node cannot stand in a list of Slurm.
     """
-    out = ["#!/bin/sh", "# Nodes for pending jobs; Slurm chooses the cards, those of the plan are in comments.", "status=0"]
+    out = [
+        "#!/bin/sh",
+        "# Nodes for pending jobs. Slurm chooses the cards; comments say those of the plan.",
+        "status=0",
+    ]
     for job in _jobs(snapshot, plan):
         if _ID.fullmatch(job.name) is None:
             raise InputError.one(
@@ -138,5 +145,6 @@ def _types(tasks: list[PlacedTask]) -> Counter[str]:
             )
         models = [gpu.model for gpu in task.node.gpus for _ in range(gpu.count)]
         for card in task.place.gpus:
-            found[models[card] if _TYPE.fullmatch(models[card]) else ""] += 1
+            model = models[card]
+            found["" if model == UNTYPED or _TYPE.fullmatch(model) is None else model] += 1
     return found

@@ -1,0 +1,450 @@
+"""The fabric and the devices of Slurm's configuration files, and what scontrol prints as text."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.errors import InputError
+from placement.formats.ledger import Ledger
+from placement.formats.slurm import gres_conf, text, topology
+from placement.formats.slurm.fabric import Fabric
+from placement.formats.slurm.records import JobRecord, NodeRecord, PartitionRecord, ReservationRecord
+from placement.formats.source import File
+
+
+def read(content: str, ledger: Ledger | None = None) -> Fabric:
+    assert topology.looks_like(content.encode())
+    return topology.read(File("topology", content.encode()), Ledger() if ledger is None else ledger)
+
+
+def entries(ledger: Ledger, kind: str) -> list[tuple[str, int]]:
+    return [(entry.what, entry.count) for entry in ledger.entries() if entry.kind == kind]
+
+
+# --- trees ---------------------------------------------------------------------------------------------------
+
+TREE = """
+# spine=building-1
+SwitchName=spine Switches=leaf.[9-10]   # not padded
+switchname=leaf.9 NODES=n[08-09]
+SwitchName=leaf.10 LinkSpeed=100 \\
+    Nodes=n10,n11
+"""
+
+
+def test_a_tree() -> None:
+    ledger = Ledger()
+    fabric = read(TREE, ledger)
+    assert fabric.levels == ("switch-2", "switch")
+    assert fabric.positions == {
+        "n08": {"switch-2": "spine", "switch": "leaf.9"},
+        "n09": {"switch-2": "spine", "switch": "leaf.9"},
+        "n10": {"switch-2": "spine", "switch": "leaf.10"},
+        "n11": {"switch-2": "spine", "switch": "leaf.10"},
+    }
+    assert not fabric.apart
+    assert entries(ledger, "ignored") == [("LinkSpeed", 1)]
+    assert entries(ledger, "read") == [("nodes with a place in the fabric", 4)]
+
+
+def test_unequal_depth_is_aligned_from_the_leaves() -> None:
+    """core is three levels up by way of spine, and one above near, which stands for itself between."""
+    fabric = read(
+        "SwitchName=core Switches=spine,near\nSwitchName=spine Switches=far\nSwitchName=far Nodes=a\n"
+        "SwitchName=near Nodes=b"
+    )
+    assert fabric.levels == ("switch-3", "switch-2", "switch")
+    assert fabric.positions["a"] == {"switch-3": "core", "switch-2": "spine", "switch": "far"}
+    assert fabric.positions["b"] == {"switch-3": "core", "switch-2": "near", "switch": "near"}
+
+
+def test_a_forest_and_nodes_outside() -> None:
+    ledger = Ledger()
+    fabric = read(
+        "SwitchName=r1 Switches=s1\nSwitchName=s1 Nodes=a\nSwitchName=r2 Nodes=b\nSwitchName=no-topology Nodes=c,d",
+        ledger,
+    )
+    assert fabric.positions == {"a": {"switch-2": "r1", "switch": "s1"}, "b": {"switch-2": "r2", "switch": "r2"}}
+    assert fabric.apart
+    assert entries(ledger, "assumed") == [("nodes of the switch no-topology", 2), ("a fabric of several trees", 1)]
+
+
+def test_only_nodes_outside() -> None:
+    assert read("SwitchName=no-topology Nodes=a") == Fabric()
+
+
+def test_switches_without_nodes_are_levels() -> None:
+    assert read("SwitchName=a Switches=b\nSwitchName=b") == Fabric(("switch-2", "switch"), {})
+
+
+def test_a_node_on_two_switches_is_on_the_first() -> None:
+    ledger = Ledger()
+    fabric = read("SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[2-3]", ledger)
+    assert [fabric.positions[f"n{k}"]["switch"] for k in (1, 2, 3)] == ["a", "a", "b"]
+    assert entries(ledger, "contradiction") == [("a node in two places of the fabric", 1)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2", 'line 2: the switch "a" is there twice, first at line 1'),
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a", 'line 1: the switch "a" is above itself'),
+        ("SwitchName=a Switches=a", 'line 1: the switch "a" is above itself'),
+        ("SwitchName=a Switches=b", 'line 1: the switch "b" is not in the file'),
+        ("SwitchName=a Nodes=n1 Switches=b\nSwitchName=b", 'line 1: the switch "a" has nodes and switches'),
+        (
+            "SwitchName=a Switches=c\nSwitchName=b Switches=c\nSwitchName=c",
+            'line 2: the switch "c" is below both "a" and "b"',
+        ),
+        ("SwitchName=a Nodes=n[1-", "line 1: a bracket that is not closed"),
+        ("SwitchName=a Nodes=n[1-999999999]", "line 1: more than 1,000,000 hosts"),
+        ("SwitchName=a Nodes=x nonsense", 'line 1: "nonsense" is not Key=value'),
+        ("SwitchName=a Nodes=x Nodes=y", "line 1: Nodes is given twice"),
+        ("SwitchName=a Nodes=x\ninclude other.conf", "line 2: the line includes another file"),
+        ("SwitchName=a Nodes=x\nBlockName=b Nodes=y", "switches and blocks in one file"),
+        ("SwitchName= Nodes=x", 'line 1: "" is no name of a switch'),
+        ("\n".join(["SwitchName=s16 Nodes=n", *(f"SwitchName=s{k} Switches=s{k + 1}" for k in range(16))]), "17 levels"),
+        ("BlockName=b Nodes=x\nBlockSizes=2,6", "line 2: the block size 6 is not 2 times a power of two"),
+        ("BlockName=b Nodes=x\nBlockSizes=2,2", "line 2: the block sizes do not increase"),
+        ("BlockName=b Nodes=x\nBlockSizes=0", "line 2: the block sizes do not increase from 1"),
+        ("BlockName=b Nodes=x\nBlockSizes=many", 'line 2: found "many", expected numbers'),
+        ("BlockName=b Nodes=x\nBlockSizes=1\nBlockSizes=2", "line 3: BlockSizes is there twice, first at line 2"),
+        ("BlockName=b Nodes=x\nBlockName=b Nodes=y", 'line 2: the block "b" is there twice'),
+    ],
+)
+def test_damaged_topology_conf(content: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(content)
+    assert message in str(caught.value)
+
+
+def test_a_deep_chain_is_refused_without_recursion() -> None:
+    chain = "\n".join(f"SwitchName=s{k} Switches=s{k + 1}" for k in range(5000))
+    with pytest.raises(InputError, match="5001 levels"):
+        read(f"{chain}\nSwitchName=s5000 Nodes=n")
+
+
+@given(st.recursive(st.just([]), lambda below: st.lists(below, min_size=1, max_size=3), max_leaves=12))
+def test_any_tree_has_nested_levels(shape: list[object]) -> None:
+    """Every leaf switch has one node; two nodes that share a domain share all wider ones, and the root last of all."""
+    lines: list[str] = []
+
+    def add(name: str, below: list[object]) -> int:
+        children = [f"{name}.{index}" for index in range(len(below))]
+        lines.append(f"SwitchName={name} " + (f"Switches={','.join(children)}" if children else f"Nodes=node-{name}"))
+        return 1 + max((add(*pair) for pair in zip(children, below, strict=True)), default=0)  # type: ignore[arg-type]
+
+    depth = add("r", shape)
+    fabric = read("\n".join(lines))
+    assert len(fabric.levels) == depth
+    assert {position[fabric.levels[0]] for position in fabric.positions.values()} == {"r"}
+    for node, position in fabric.positions.items():
+        assert position["switch"] == node.removeprefix("node-")
+        for wide, narrow in zip(fabric.levels, fabric.levels[1:], strict=False):
+            assert position[narrow].startswith(position[wide])
+
+
+# --- blocks --------------------------------------------------------------------------------------------------
+
+
+def test_blocks_are_put_together_in_their_order() -> None:
+    """Sizes 2, 4 and 8 are 1, 2 and 4 blocks; the third pair has but one block."""
+    fabric = read(
+        "# b1=B2\nBlockName=b1 Nodes=n[1-2]\n# b2=B2\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\n"
+        "BlockName=b4 Nodes=n[7-8]\nBlockName=b5 Nodes=n[9-10]\nBlockSizes=2,4,8"
+    )
+    assert fabric.levels == ("block-x4", "block-x2", "block")
+    assert fabric.positions["n1"] == {"block-x4": "b[1-4]", "block-x2": "b[1-2]", "block": "b1"}
+    assert fabric.positions["n8"] == {"block-x4": "b[1-4]", "block-x2": "b[3-4]", "block": "b4"}
+    assert fabric.positions["n9"] == {"block-x4": "b5", "block-x2": "b5", "block": "b5"}
+
+
+def test_blocks_without_nodes_count_in_the_order() -> None:
+    """b2 is empty and b3 short of the smallest size; both are contradictions, and b3 is with b4 all the same."""
+    ledger = Ledger()
+    fabric = read(
+        "- topology: t\n  block:\n    block_sizes: [2, 4]\n    blocks:\n"
+        "    - {block: b1, nodes: 'n[1-2]'}\n    - {block: b2}\n    - {block: b3, nodes: n3}\n"
+        "    - {block: b4, nodes: 'n[4-5]'}\n",
+        ledger,
+    )
+    assert fabric.positions["n1"] == {"block-x2": "b[1-2]", "block": "b1"}
+    assert fabric.positions["n3"] == {"block-x2": "b[3-4]", "block": "b3"}
+    assert entries(ledger, "contradiction") == [("a block with fewer nodes than the smallest block size", 2)]
+
+
+def test_blocks_without_sizes() -> None:
+    ledger = Ledger()
+    assert read("BlockName=b1 Nodes=n1", ledger) == Fabric(("block",), {"n1": {"block": "b1"}})
+    assert entries(ledger, "assumed") == [("no block sizes", 1)]
+
+
+# --- topology.yaml -------------------------------------------------------------------------------------------
+
+TWO = """
+- topology: first
+  cluster_default: {first}
+  tree: {{switches: [{{switch: a, children: b}}, {{switch: b, nodes: 'n[1-2]'}}]}}
+- topology: second
+  cluster_default: {second}
+  {kind}: {rest}
+"""
+
+
+def test_the_default_of_several() -> None:
+    ledger = Ledger()
+    found = read(TWO.format(first="true", second="false", kind="ring", rest="{rings: []}"), ledger)
+    assert found.positions["n2"] == {"switch-2": "a", "switch": "b"}
+    assert entries(ledger, "ignored") == [("a topology that is not the cluster's default (ring)", 1)]
+    ledger = Ledger()
+    assert read(TWO.format(first="false", second="true", kind="flat", rest="true"), ledger) == Fabric()
+    assert entries(ledger, "ignored") == [("a topology that is not the cluster's default (tree)", 1)]
+    ledger = Ledger()
+    assert read(TWO.format(first="false", second="true", kind="flat", rest="{alpha_step_rank: true}")) == Fabric()
+
+
+def test_no_default_or_two() -> None:
+    for said, kind in (("false", "assumed"), ("true", "contradiction")):
+        ledger = Ledger()
+        found = read(TWO.format(first=said, second=said, kind="flat", rest="true"), ledger)
+        assert found.levels == ("switch-2", "switch")
+        assert any(count == 1 for _, count in entries(ledger, kind))
+
+
+@pytest.mark.parametrize("kind", ["ring", "torus3d"])
+def test_rings_and_tori_are_named(kind: str) -> None:
+    content = TWO.format(first="false", second="true", kind=kind, rest="{}")
+    ledger = Ledger()
+    assert read(content, ledger) == Fabric()
+    assert (f"the cluster's topology ({kind})", 1) in entries(ledger, "ignored")
+    with pytest.raises(InputError, match=kind):
+        read(content, Ledger(strict=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("- topology: t\n  flat: true\n- topology: t\n  flat: true", '[1]: the topology "t" is there twice'),
+        ("- topology: t", "[0]: the topology is nothing"),
+        ("- topology: t\n  flat: true\n  tree: {}", "[0]: the topology is tree and flat"),
+        ("- topology: t\n  tree: {switches: [{switch: 1}]}", "[0].tree.switches[0].switch: Expected str, got int"),
+        ("- topology: t\n  tree: {switches: [{switch: a, nodes: 'x['}]}", "[0].tree.switches[0]: a bracket"),
+        ("- topology: t\n  block: {block_sizes: [x]}", "[0].block.block_sizes[0]: Expected int, got str"),
+        ("- topology: t\n  flat: true\n---\n- topology: u\n  flat: true", "2 documents"),
+        ("switches:\n  core: {switches: [a]}\nblocks: []", "this is a model of a fabric"),
+    ],
+)
+def test_damaged_topology_yaml(content: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(content)
+    assert message in str(caught.value)
+
+
+# --- gres.conf -----------------------------------------------------------------------------------------------
+
+
+def gres(content: str, ledger: Ledger | None = None) -> dict[str, tuple[gres_conf.GresLine, ...]]:
+    assert gres_conf.looks_like(content.encode())
+    assert not topology.looks_like(content.encode())
+    return gres_conf.read(File("gres.conf", content.encode()), Ledger() if ledger is None else ledger)
+
+
+def test_a_hole_in_the_numbers() -> None:
+    """Cards 0 and 1 of one line, 3 of another; 2 is commented out."""
+    found = gres(
+        "Name=gpu Type=a File=/dev/nvidia[0-1] COREs=0-15\n#Name=gpu Type=a File=/dev/nvidia2\n"
+        "Name=gpu Type=a File=/dev/nvidia3 Cores=16-31 Links=0,0,-1 Flags=nvidia_gpu_env,one_sharing\n"
+    )[gres_conf.ALL_NODES]
+    assert [line.indices for line in found] == [(0, 1), (3,)]
+    assert [(line.cores, line.links, line.where) for line in found] == [
+        ("0-15", "", "line 1"),
+        ("16-31", "0,0,-1", "line 3"),
+    ]
+    assert found[1].flags == ("nvidia_gpu_env", "one_sharing")
+    assert gres_conf.cards(found) == 3
+
+
+def test_shares_are_no_cards() -> None:
+    found = gres(
+        "NodeName=n[1-2] Name=gpu Type=a File=/dev/nvidia0\nNodeName=n[1-2] Name=gpu Type=b File=/dev/nvidia1\n"
+        "NodeName=n1 Name=mps Count=100 File=/dev/nvidia0\nNodeName=n1 Name=shard Count=8 File=/dev/nvidia1\n"
+    )
+    assert {node: gres_conf.cards(there) for node, there in found.items()} == {"n1": 2, "n2": 2}
+    assert [(line.name, line.count) for line in found["n1"]] == [("gpu", 1), ("gpu", 1), ("mps", 100), ("shard", 8)]
+
+
+def test_shares_of_what_is_no_card() -> None:
+    ledger = Ledger()
+    gres("Name=gpu File=/dev/nvidia0\nName=mps Count=100 File=/dev/nvidia1", ledger)
+    assert entries(ledger, "contradiction") == [("shares of devices that no line of cards lists", 1)]
+
+
+def test_autodetect_alone_says_no_number() -> None:
+    ledger = Ledger()
+    found = gres("NodeName=n[0-1] AutoDetect=nvml\nNodeName=n2 Name=gpu Count=4\nNodeName=n3 AutoDetect=off", ledger)
+    assert {node: gres_conf.cards(there) for node, there in found.items()} == {"n0": None, "n1": None, "n2": 4, "n3": 0}
+    assert ("AutoDetect", 2) in entries(ledger, "assumed")
+
+
+@pytest.mark.parametrize(("text", "count"), [("4", 4), ("4k", 4096), ("4K", 4096), ("4G", 4294967296), ("1T", 2**40)])
+def test_suffixes_of_counts(text: str, count: int) -> None:
+    found = gres(f"NodeName=n Name=bandwidth Type=lustre Count={text} Flags=CountOnly")
+    assert [line.count for line in found["n"]] == [count]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("Name=gpu Count=3 File=/dev/nvidia[0-3]", "line 1: Count is 3, and File lists 4 devices"),
+        ("Name=gpu Count=-1", 'line 1: found "-1", expected a number'),
+        ("Name=gpu Count=1e9", 'line 1: found "1e9", expected a number'),
+        ("Name=gpu File=/dev/nvidia0\nName=gpu File=/dev/nvidia[0-1]", 'line 2: the device "/dev/nvidia0" is there'),
+        ("Name=gpu File=/dev/nvidia[0,0]", "line 1: a device is there twice in one list"),
+        ("Name=gpu File=/dev/nvidia0 MultipleFiles=/dev/nvidia1", "line 1: the line has File and MultipleFiles"),
+        ("Name=gpu\nNodeName=n Count=2", "line 2: the line has neither Name nor AutoDetect"),
+    ],
+)
+def test_damaged_gres_conf(content: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        gres(content)
+    assert message in str(caught.value)
+
+
+# --- scontrol ------------------------------------------------------------------------------------------------
+
+NODE = """NodeName=g1 Arch=x86_64 CoresPerSocket=16
+   CPUAlloc=8 CPUEfctv=62 CPUTot=64 CPULoad=0.01
+   AvailableFeatures=ib,hot
+   ActiveFeatures=ib
+   Gres=gpu:h100:4(S:0-1)
+   GresDrain=N/A
+   GresUsed=gpu:h100:2(IDX:0,3)
+   OS=Linux 6.1 #1 SMP Wed Apr 28 21:49:45 UTC 2021
+   RealMemory=512000 AllocMem=1024 FreeMem=486591 Sockets=2 Boards=1
+   State=MIXED+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=6 Owner=N/A MCS_label=N/A
+   Partitions=gpu,long
+   CfgTRES=cpu=64,mem=500G,billing=64,gres/gpu=4
+   AllocTRES=cpu=8,mem=1G,gres/gpu=2
+   Reason=a fan is loud [root@2026-01-01T00:00:00]
+
+NodeName=g2 CPUAlloc=0 CPUTot=64 Gres=(null) State=IDLE
+"""
+
+JOB = """JobId=12 ArrayJobId=10 ArrayTaskId=3 JobName=a = b
+   UserId=ann(1001) GroupId=ann(1001) MCS_label=N/A
+   Priority=77 Nice=0 Account=(null) QOS=normal
+   JobState=RUNNING Reason=None Dependency=(null)
+   RunTime=00:10:00 TimeLimit=1-02:30:01 TimeMin=N/A
+   SubmitTime=1970-01-02T00:00:00 StartTime=1970-01-02T00:00:10 EndTime=Unknown
+   NodeList=g[1-2]
+   NumNodes=2 NumCPUs=8 NumTasks=2 CPUs/Task=4 ReqB:S:C:T=0:0:*:*
+   AllocTRES=cpu=8,mem=32G,node=2,gres/gpu=3
+   JOB_GRES=gpu:h100:3
+     Nodes=g1 CPU_IDs=0-3 Mem=16384 GRES=gpu:h100:2(IDX:0,3)
+     Nodes=g2 CPU_IDs=4-7 Mem=16384 GRES=gpu:h100:1(IDX:1)
+   MinMemoryNode=1.50G OverSubscribe=OK Contiguous=0
+   TresPerNode=gres/gpu:h100:2
+
+JobId=13 JobName=waits JobState=PENDING Reason=JobHeldUser TimeLimit=UNLIMITED NumNodes=1-4 ArrayTaskId=4-9%2
+"""
+
+
+def test_nodes_of_scontrol() -> None:
+    file = File("nodes.txt", NODE.encode())
+    assert text.looks_like(file.data)
+    first, second = (msgspec.convert(record, NodeRecord) for record in text.nodes(file, Ledger()))
+    assert (first.name, first.gres, first.gres_used) == ("g1", "gpu:h100:4(S:0-1)", "gpu:h100:2(IDX:0,3)")
+    assert (first.cpus, first.effective_cpus, first.alloc_cpus, first.cores, first.threads) == (64, 62, 8, 16, 2)
+    assert (first.state, first.real_memory, first.partitions) == ("MIXED+DRAIN", 512000, ["gpu", "long"])
+    assert (first.features, first.active_features, first.gres_drained) == (["ib", "hot"], ["ib"], "")
+    assert first.tres_used == "cpu=8,mem=1G,gres/gpu=2"
+    assert (second.name, second.gres, second.gres_used) == ("g2", "", None)
+    assert text.jobs(file, Ledger()) == []
+
+
+def test_one_line_says_the_same() -> None:
+    shown, joined = NODE.split("\n\n"), []
+    for block in shown:
+        joined.append(" ".join(line.strip() for line in block.splitlines()))
+    one_line = text.nodes(File("o", "\n".join(joined).encode()), Ledger())
+    assert one_line == text.nodes(File("m", NODE.encode()), Ledger())
+
+
+def test_jobs_of_scontrol() -> None:
+    """The limit of 1 day, 2 hours, 30 minutes and 1 second is 1591 minutes, rounded up; 1.5 G are 1536 MiB."""
+    ledger = Ledger()
+    found = [msgspec.convert(record, JobRecord) for record in text.jobs(File("jobs.txt", JOB.encode()), ledger)]
+    first, second = found
+    assert (first.job_id, first.array_job_id, first.array_task_id) == (12, 10, 3)
+    assert (first.job_state, first.nodes, first.node_count, first.cpus_per_task) == (["RUNNING"], "g[1-2]", 2, 4)
+    assert (first.submit_time, first.start_time, first.time_limit) == (86400, 86410, 1591)
+    assert (first.user_name, first.account, first.memory_per_node, first.hold) == ("ann", "", 1536, False)
+    assert first.gres_detail == ["gpu:h100:2(IDX:0,3)", "gpu:h100:1(IDX:1)"]
+    assert first.job_resources is not None
+    shares = [(one.name, one.cpus.count, one.memory.allocated) for one in first.job_resources.shares]  # type: ignore[union-attr]
+    assert shares == [("g1", 4, 16384), ("g2", 4, 16384)]
+    assert (second.array_task_string, second.hold, second.node_count) == ("4-9", True, 1)
+    assert msgspec.to_builtins(second.time_limit)["infinite"] is True
+    assert entries(ledger, "assumed") == [("times in text, which has no time zone", 2)]
+
+
+def test_a_job_that_has_its_nodes_for_itself() -> None:
+    found = text.jobs(File("j", b"JobId=1 JobName=x JobState=RUNNING OverSubscribe=NO NodeList=n1"), Ledger())
+    assert msgspec.convert(found[0], JobRecord).shared == "none"
+
+
+def test_partitions_and_reservations_of_scontrol() -> None:
+    shown = (
+        b"PartitionName=p AllowGroups=ALL MaxNodes=64 MaxTime=14-00:00:00 Nodes=n[1-2],m1 State=UP TRES=cpu=4,node=3\n"
+        b"ReservationName=r StartTime=1970-01-01T01:00:00 EndTime=1970-01-01T02:00:00 Duration=01:00:00\n"
+        b"   Nodes=n[1-2] NodeCnt=2 CoreCnt=8 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES\n"
+        b"   Users=root Accounts=(null) Licenses=(null) State=INACTIVE\n"
+    )
+    file = File("p.txt", shown)
+    (partition,) = (msgspec.convert(one, PartitionRecord) for one in text.partitions(file, Ledger()))
+    assert (partition.name, partition.hosts, partition.states) == ("p", "n[1-2],m1", ("UP",))
+    assert partition.maximums is not None
+    assert (partition.maximums.time, partition.maximums.nodes) == (20160, 64)
+    (reservation,) = (msgspec.convert(one, ReservationRecord) for one in text.reservations(file, Ledger()))
+    assert (reservation.name, reservation.node_list, reservation.start_time) == ("r", "n[1-2]", 3600)
+    assert (reservation.end_time, reservation.flags, reservation.users) == (7200, ["MAINT", "SPEC_NODES"], "root")
+
+
+@pytest.mark.parametrize(
+    ("shown", "message"),
+    [
+        ("JobId=1 JobName=x AllocTRES=cpu=4,mem=32G,node=", "a part without a value, as if cut off"),
+        ("JobId=1 JobName=x JobState=RUNNING\n   JobState=PENDING", "the key JobState is there twice"),
+        ("JobId=1 JobName=x\n   more of a name", '"more of a name" does not begin with Key='),
+        ("JobId=1 JobName=x NumNodes=many", 'NumNodes="many": expected a whole number'),
+        ("JobId=1 JobName=x TimeLimit=soon", 'TimeLimit="soon": expected a time'),
+        ("JobId=1 JobName=x StartTime=yesterday", 'StartTime="yesterday"'),
+        ("JobId=1 JobName=x\n   Nodes=g1 CPU_IDs=0-x Mem=1 GRES=", "CPU_IDs or Mem is damaged"),
+        ("NODELIST GRES GRES_USED\ng1 gpu:h100:8 gpu:h10", "a table of sinfo or squeue"),
+        ("g1    |gpu:h100:8 |gpu:h100:0(IDX:N/A)|idle", "a table of sinfo or squeue"),
+        ("JOBID PARTITION TRES_PER_NODE\n1 gpu gres/gpu:1", "a table of sinfo or squeue"),
+    ],
+)
+def test_damaged_text(shown: str, message: str) -> None:
+    assert text.looks_like(shown.encode())
+    with pytest.raises(InputError) as caught:
+        text.jobs(File("text", shown.encode()), Ledger())
+    assert message in str(caught.value)
+
+
+@given(st.data())
+def test_no_mutation_brings_a_traceback(data: st.DataObject) -> None:
+    """Bytes put into, or taken out of, files of each kind: read, or refused with a place."""
+    content = data.draw(st.sampled_from([TREE, NODE, JOB, "Name=gpu Count=2 File=/dev/nvidia[0-1]\n"])).encode()
+    at = data.draw(st.integers(0, len(content)))
+    cut = data.draw(st.integers(0, 8))
+    put = data.draw(st.binary(max_size=4) | st.sampled_from([b"=", b"[", b"]", b",", b"\n", b"\x00", b"9" * 30, b"-"]))
+    file = File("mutated", content[:at] + put + content[at + cut :])
+    for reader in (topology.read, gres_conf.read, text.nodes, text.jobs, text.partitions, text.reservations):
+        try:
+            reader(file, Ledger())  # type: ignore[operator]
+        except InputError as why:
+            assert "mutated" in str(why)

@@ -1,0 +1,166 @@
+"""Plans as commands of Slurm: words that a shell gives back as they are, lists that expand to the nodes of the plan."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import placement as pl
+from placement.errors import InputError
+from placement.formats.slurm.hostlist import expand
+from placement.formats.slurm.write import write, write_sbatch
+from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot.read import verified
+
+
+def node(name: str, *gpus: Gpu) -> Node:
+    return Node(name=name, gpus=gpus or (Gpu(model="h100", count=4),))
+
+
+def job(name: str, tasks: int = 1, gpus: int = 4, **task: object) -> Job:
+    return Job(name=name, groups=(TaskGroup(name="node", count=tasks, task=Task(gpus=gpus, **task)),))  # type: ignore[arg-type]
+
+
+def solved(nodes: list[Node], *jobs: Job) -> tuple[Snapshot, pl.Plan]:
+    snapshot = verified(Snapshot(nodes=tuple(nodes), jobs=jobs))
+    return snapshot, pl.solve(snapshot, solver="fgd")
+
+
+def test_a_script() -> None:
+    """Twelve cards for three tasks of four: n9, n10 and n11, which count on in that order."""
+    snapshot, plan = solved([node("n10"), node("n9"), node("n11")], job("123", 3))
+    assert write(snapshot, plan).decode().splitlines() == [
+        "#!/bin/sh",
+        "# Nodes for pending jobs. Slurm chooses the cards; comments say those of the plan.",
+        "status=0",
+        "scontrol update JobId=123 'ReqNodeList=n[9-11]' NumNodes=3 || status=1",
+        "# GPUs by node: n10: 0,1,2,3; n9: 0,1,2,3; n11: 0,1,2,3",
+        'exit "$status"',
+    ]
+
+
+def test_two_tasks_on_one_node_are_one_node() -> None:
+    snapshot, plan = solved([node("n1")], job("5_7", 2, 2))
+    assert "scontrol update JobId=5_7 ReqNodeList=n1 NumNodes=1 || status=1" in write(snapshot, plan).decode()
+    assert write_sbatch(snapshot, plan).decode().splitlines()[1] == "--nodelist=n1 --nodes=1 --gres=gpu:h100:4"
+
+
+def test_options_for_cards() -> None:
+    """Alike nodes have --gres by node; of unlike ones the cards are given in all, 1 + 2 of them."""
+    snapshot, plan = solved([node("a"), node("b")], job("x", 2))
+    assert write_sbatch(snapshot, plan).decode().splitlines() == [
+        '# "x", GPUs by node: a: 0,1,2,3; b: 0,1,2,3',
+        "--nodelist=a,b --nodes=2 --gres=gpu:h100:4",
+    ]
+    small, large = node("a", Gpu(model="h100", count=1)), node("b", Gpu(model="h100", count=2))
+    snapshot, plan = solved([small, large], job("x", 3, 1))
+    assert write_sbatch(snapshot, plan).decode().splitlines()[1] == "--nodelist=a,b --nodes=2 --gpus=h100:3"
+    mixed = node("a", Gpu(model="h100"), Gpu(model="a100", count=2))
+    snapshot, plan = solved([mixed], job("x", 3, 1))
+    assert write_sbatch(snapshot, plan).decode().splitlines()[1] == (
+        "--nodelist=a --nodes=1 --gres=gpu:a100:2,gpu:h100:1"
+    )
+
+
+@pytest.mark.parametrize("model", ["gpu", "a card, of some kind"])
+def test_models_that_are_no_types(model: str) -> None:
+    snapshot, plan = solved([node("a", Gpu(model=model, count=2))], job("x", 1, 2))
+    assert write_sbatch(snapshot, plan).decode().splitlines()[1] == "--nodelist=a --nodes=1 --gres=gpu:2"
+
+
+def test_a_job_without_cards() -> None:
+    snapshot, plan = solved([node("a")], job("7", 1, 0, cpu=1))
+    assert write_sbatch(snapshot, plan).decode() == '# "7", GPUs by node: a: none\n--nodelist=a --nodes=1\n'
+
+
+@pytest.mark.parametrize("name", ["default/web", "12-0", "123; reboot", "1234_", "१२"])
+def test_jobs_that_are_not_of_slurm(name: str) -> None:
+    snapshot, plan = solved([node("a")], job(name))
+    with pytest.raises(InputError, match="has no number of Slurm"):
+        write(snapshot, plan)
+    assert write_sbatch(snapshot, plan)
+
+
+@pytest.mark.parametrize("name", ["12", "12_3", "12+1"])
+def test_jobs_that_are_of_slurm(name: str) -> None:
+    snapshot, plan = solved([node("a")], job(name))
+    assert f"JobId={name} " in write(snapshot, plan).decode()
+
+
+def test_running_jobs_get_no_nodes() -> None:
+    group = TaskGroup(name="node", count=2, min_count=1, task=Task(gpus=4))
+    running = Running(tasks=(RunningTask(group="node", index=0, node="a", gpus=(0, 1, 2, 3)),))
+    snapshot, plan = solved([node("a"), node("b")], Job(name="9", groups=(group,), running=running))
+    if not len(plan.tasks):
+        pytest.skip("the method adds no tasks to running jobs")
+    with pytest.raises(InputError, match="runs already"):
+        write(snapshot, plan)
+
+
+@pytest.mark.parametrize("name", ["a,b", "a[1-2]", "a b", "none", "(null)"])
+def test_names_that_a_list_takes_for_something_else(name: str) -> None:
+    snapshot, plan = solved([node(name)], job("1"))
+    for writer in (write, write_sbatch):
+        with pytest.raises(InputError, match="cannot stand in a list of Slurm"):
+            writer(snapshot, plan)
+
+
+def test_shares_have_no_one_name() -> None:
+    snapshot, plan = solved([node("a")], job("1", 1, 1, gpu_share="500m"))
+    with pytest.raises(InputError, match="takes a share of a card"):
+        write_sbatch(snapshot, plan)
+
+
+def test_nothing_is_placed() -> None:
+    snapshot, plan = solved([node("a")], job("1", 2))
+    assert write(snapshot, plan).decode().splitlines()[3:] == ['exit "$status"']
+    assert write_sbatch(snapshot, plan) == b""
+
+
+NAMES = st.one_of(
+    st.from_regex(r"\A(gpu|n-|r0c)[0-9]{1,3}\Z"),
+    st.text(st.sampled_from("ab0189.-_$`'\"\\;&|(){}<>*?!#~=%^@:/é"), min_size=1, max_size=12),
+    st.sampled_from(["$(touch x)".replace(" ", "$IFS"), "`id`", "a';reboot;'", "-n", "--help", "~", "a\\", "#", "08", "9"]),
+)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=6, unique=True))
+@settings(max_examples=60, deadline=None)
+def test_no_name_runs_anything(names: list[str]) -> None:
+    """The words of each line are those that were meant, and the lists expand to the nodes."""
+    snapshot, plan = solved([node(name) for name in names], job("123", len(names)))
+    script = write(snapshot, plan).decode()
+    (line,) = (line for line in script.splitlines() if line.startswith("scontrol"))
+    words = shlex.split(line)
+    assert words[:3] + words[4:] == ["scontrol", "update", "JobId=123", f"NumNodes={len(names)}", "||", "status=1"]
+    assert sorted(expand(words[3].removeprefix("ReqNodeList="))) == sorted(names)
+    options = write_sbatch(snapshot, plan).decode().splitlines()
+    assert len(options) == 2
+    assert options[0].startswith("# ")
+    nodelist, *others = shlex.split(options[1])
+    assert others == [f"--nodes={len(names)}", "--gres=gpu:h100:4"]
+    assert sorted(expand(nodelist.removeprefix("--nodelist="))) == sorted(names)
+
+
+def test_a_shell_reads_the_same_words() -> None:
+    """A function in place of scontrol prints its words, one in a line; no name of these runs or expands."""
+    names = ["$(echo$IFS'x')", "`id`", "a';exit;'", '"', "\\", "~", "*", "&", "#n", "n1", "n2"]
+    snapshot, plan = solved([node(name) for name in names], job("1", len(names)))
+    script = write(snapshot, plan)
+    shown = b"scontrol() { printf '%s\\n' \"$@\"; }\n" + script
+    ran = subprocess.run(["sh"], input=shown, capture_output=True, check=True, cwd="/")
+    assert ran.stderr == b""
+    update, job_id, nodes, number = ran.stdout.decode().splitlines()
+    assert (update, job_id, number) == ("update", "JobId=1", "NumNodes=11")
+    assert sorted(expand(nodes.removeprefix("ReqNodeList="))) == sorted(names)
+
+
+def test_a_failure_does_not_stop_the_others() -> None:
+    snapshot, plan = solved([node("a"), node("b")], job("1"), job("2"))
+    shown = b'scontrol() { echo "$2"; [ "$2" = JobId=2 ]; }\n' + write(snapshot, plan)
+    ran = subprocess.run(["sh"], input=shown, capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, b"JobId=1\nJobId=2\n")
