@@ -13,7 +13,7 @@ import placement as pl
 from placement.errors import InputError
 from placement.formats.slurm.hostlist import expand
 from placement.formats.slurm.write import write, write_sbatch
-from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.snapshot.read import verified
 
 
@@ -91,16 +91,6 @@ def test_jobs_that_are_of_slurm(name: str) -> None:
     assert f"JobId={name} " in write(snapshot, plan).decode()
 
 
-def test_running_jobs_get_no_nodes() -> None:
-    group = TaskGroup(name="node", count=2, min_count=1, task=Task(gpus=4))
-    running = Running(tasks=(RunningTask(group="node", index=0, node="a", gpus=(0, 1, 2, 3)),))
-    snapshot, plan = solved([node("a"), node("b")], Job(name="9", groups=(group,), running=running))
-    if not len(plan.tasks):
-        pytest.skip("the method adds no tasks to running jobs")
-    with pytest.raises(InputError, match="runs already"):
-        write(snapshot, plan)
-
-
 @pytest.mark.parametrize("name", ["a,b", "a[1-2]", "a b", "none", "(null)"])
 def test_names_that_a_list_takes_for_something_else(name: str) -> None:
     snapshot, plan = solved([node(name)], job("1"))
@@ -124,7 +114,9 @@ def test_nothing_is_placed() -> None:
 NAMES = st.one_of(
     st.from_regex(r"\A(gpu|n-|r0c)[0-9]{1,3}\Z"),
     st.text(st.sampled_from("ab0189.-_$`'\"\\;&|(){}<>*?!#~=%^@:/é"), min_size=1, max_size=12),
-    st.sampled_from(["$(touch x)".replace(" ", "$IFS"), "`id`", "a';reboot;'", "-n", "--help", "~", "a\\", "#", "08", "9"]),
+    st.sampled_from(
+        ["$(touch x)".replace(" ", "$IFS"), "`id`", "a';reboot;'", "-n", "--help", "~", "a\\", "#", "08", "9"]
+    ),
 )
 
 

@@ -57,7 +57,7 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
     Raises
     ------
     InputError
-        If a job is not one of Slurm, or runs already; or the name of a node cannot stand in a list of Slurm.
+        If a job is not one of Slurm, or the name of a node cannot stand in a list of Slurm.
     """
     out = [
         "#!/bin/sh",
@@ -94,10 +94,6 @@ def write_sbatch(snapshot: Snapshot, plan: Plan) -> bytes:
 def _jobs(snapshot: Snapshot, plan: Plan) -> Iterator[_Job]:
     jobs: dict[str, _Job] = {}
     for task in placed(snapshot, plan):
-        if task.job.running is not None:
-            raise InputError.one(
-                f"the job {show(task.job_name)} runs already, and Slurm adds no nodes to it", "submit a job beside it"
-            )
         node = task.place.node
         if not node.isprintable() or _NO_NODE.search(node) or node.lower() in NOBODY:
             raise InputError.one(f"the node's name {show(node)} cannot stand in a list of Slurm", "rename the node")
