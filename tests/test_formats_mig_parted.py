@@ -11,7 +11,7 @@ import placement as pl
 from placement.errors import InputError
 from placement.formats.mig_parted import Config, read_configs, write
 from placement.formats.source import File
-from placement.hardware.layouts import feasible, multiset
+from placement.hardware.layouts import Layout, feasible, multiset
 from placement.hardware.mig import geometry
 from placement.snapshot import Gpu, Job, MigInstance, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.snapshot.read import verified
@@ -196,11 +196,10 @@ LAYOUTS = list(feasible(A100))
 
 
 @given(st.lists(st.none() | st.sampled_from(LAYOUTS), min_size=1, max_size=6))
-def test_what_is_written_is_read(layouts: list[tuple[object, ...] | None]) -> None:
+def test_what_is_written_is_read(layouts: list[Layout | None]) -> None:
     """Each card's counts come back under the name of its node's configuration."""
     gpus = tuple(
-        cards(on=False) if one is None else cards(*((profile.name, start) for profile, start in one))  # type: ignore[attr-defined, misc]
-        for one in layouts
+        cards(on=False) if one is None else cards(*((profile.name, start) for profile, start in one)) for one in layouts
     )
     written = write(verified(Snapshot(nodes=(Node(name="a", gpus=gpus),)))).decode()
     (configs,) = read(written, MODEL).values()
@@ -210,5 +209,5 @@ def test_what_is_written_is_read(layouts: list[tuple[object, ...] | None]) -> No
         for index in (range(len(gpus)) if one.devices is None else one.devices)
     }
     for index, layout in enumerate(layouts):
-        names = multiset(layout or ())  # type: ignore[arg-type]
+        names = multiset(layout or ())
         assert found[index] == (layout is not None, {name: names.count(name) for name in names})

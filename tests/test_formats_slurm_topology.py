@@ -448,4 +448,4 @@ def test_no_mutation_brings_a_traceback(data: st.DataObject) -> None:
     file = File("mutated", content[:at] + put + content[at + cut :])
     for reader in (topology.read, gres_conf.read, text.nodes, text.jobs, text.partitions, text.reservations):
         with contextlib.suppress(InputError):
-            reader(file, Ledger())  # type: ignore[operator]
+            reader(file, Ledger())

@@ -284,7 +284,7 @@ def _megabytes(text: str) -> int | None:
     if found is None:
         raise ValueError("expected memory such as 16G")
     scale: int = 1024 ** (("K", "M", "G", "T", "P").index(found[3]) if found[3] else 1)
-    tenths = 10 ** len(found[2] or "")
+    tenths: int = 10 ** len(found[2] or "")
     return -(-int(found[1] + (found[2] or "")) * scale // (tenths * 1024))
 
 
