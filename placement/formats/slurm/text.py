@@ -29,8 +29,8 @@ _TABLE = re.compile(
 )
 _START = 65536
 
-_KEY = re.compile(r"(?:(?<=\s)|^)([A-Za-z][A-Za-z0-9_/&:.]*)=")
-_HELD = re.compile(r"(?:(?<=\s)|^)Nodes=(\S+) CPU_IDs=(\S*) Mem=(\S*) GRES=(\S*)")
+_KEY = re.compile(r"(?<!\S)([A-Za-z][A-Za-z0-9_/&:.]*)=")
+_HELD = re.compile(r"(?<!\S)Nodes=(\S+) CPU_IDs=(\S*) Mem=(\S*) GRES=(\S*)")
 _NOTHING = frozenset({"", "(null)", "N/A", "n/a", "NONE", "None", "n/s", "Unknown"})
 
 Record = dict[str, Any]
@@ -150,18 +150,20 @@ def _shown(file: File) -> Iterator[_Shown]:
 
 
 def _pairs(file: File, block: list[str], where: str) -> _Shown:
-    held = [(one[1], one[2], one[3], one[4]) for line in block for one in _HELD.finditer(line)]
+    held: list[tuple[str, str, str, str]] = []
     values: dict[str, str] = {}
     for line in block:
-        text = _HELD.sub("", line)
-        found = list(_KEY.finditer(text))
-        ends = [*(one.start() for one in found[1:]), len(text)]
-        if text[: found[0].start() if found else len(text)].strip():
-            raise file.error(f"{show(text)} does not begin with Key=", "dump it again with --json", where)
-        for one, end in zip(found, ends, strict=False):
-            if one[1] in values:
-                raise file.error(f"the key {one[1]} is there twice", "dump it again with --json", where)
-            values[one[1]] = text[one.end() : end].strip()
+        rest = line
+        if "CPU_IDs=" in line:
+            held += [(one[1], one[2], one[3], one[4]) for one in _HELD.finditer(line)]
+            rest = _HELD.sub("", line)
+        before, *pairs = _KEY.split(rest)
+        if before.strip():
+            raise file.error(f"{show(line)} does not begin with Key=", "dump it again with --json", where)
+        for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+            if key in values:
+                raise file.error(f"the key {key} is there twice", "dump it again with --json", where)
+            values[key] = value.strip()
     return _Shown(where, values, held)
 
 
