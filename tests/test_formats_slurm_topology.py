@@ -372,7 +372,7 @@ def test_nodes_of_scontrol() -> None:
 
 def test_one_line_says_the_same() -> None:
     joined = "\n".join(" ".join(map(str.strip, block.splitlines())) for block in NODE.split("\n\n"))
-    one_line = text.nodes(File("o", joined.encode()), Ledger())
+    one_line = text.nodes(File("o", f"{joined}\n".encode()), Ledger())
     assert one_line == text.nodes(File("m", NODE.encode()), Ledger())
 
 
@@ -395,7 +395,7 @@ def test_jobs_of_scontrol() -> None:
 
 
 def test_a_job_that_has_its_nodes_for_itself() -> None:
-    found = text.jobs(File("j", b"JobId=1 JobName=x JobState=RUNNING OverSubscribe=NO NodeList=n1"), Ledger())
+    found = text.jobs(File("j", b"JobId=1 JobName=x JobState=RUNNING OverSubscribe=NO NodeList=n1\n"), Ledger())
     assert msgspec.convert(found[0], JobRecord).shared == "none"
 
 
@@ -422,10 +422,11 @@ def test_partitions_and_reservations_of_scontrol() -> None:
         ("JobId=1 JobName=x AllocTRES=cpu=4,mem=32G,node=", "a part without a value, as if cut off"),
         ("JobId=1 JobName=x JobState=RUNNING\n   JobState=PENDING", "the key JobState is there twice"),
         ("JobId=1 JobName=x\n   more of a name", '"more of a name" does not begin with Key='),
+        ("JobId=1 JobName=x JobState=", "there is no JobState"),
         ("JobId=1 JobName=x NumNodes=many", 'NumNodes="many": expected a whole number'),
         ("JobId=1 JobName=x TimeLimit=soon", 'TimeLimit="soon": expected a time'),
         ("JobId=1 JobName=x StartTime=yesterday", 'StartTime="yesterday"'),
-        ("JobId=1 JobName=x\n   Nodes=g1 CPU_IDs=0-x Mem=1 GRES=", "CPU_IDs or Mem is damaged"),
+        ("JobId=1 JobName=x JobState=RUNNING\n   Nodes=g1 CPU_IDs=0-x Mem=1 GRES=", "CPU_IDs or Mem is damaged"),
         ("NODELIST GRES GRES_USED\ng1 gpu:h100:8 gpu:h10", "a table of sinfo or squeue"),
         ("g1    |gpu:h100:8 |gpu:h100:0(IDX:N/A)|idle", "a table of sinfo or squeue"),
         ("JOBID PARTITION TRES_PER_NODE\n1 gpu gres/gpu:1", "a table of sinfo or squeue"),
@@ -434,8 +435,17 @@ def test_partitions_and_reservations_of_scontrol() -> None:
 def test_damaged_text(shown: str, message: str) -> None:
     assert text.looks_like(shown.encode())
     with pytest.raises(InputError) as caught:
-        text.jobs(File("text", shown.encode()), Ledger())
+        text.jobs(File("text", f"{shown}\n".encode()), Ledger())
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("end", [70, 110, 250, 330, len(NODE) - 1])
+def test_a_text_that_breaks_off_is_refused(end: int) -> None:
+    """Cut anywhere: GresUsed=gpu:h100:2(IDX:0,3) must not pass for fewer cards, nor a node without a state for idle."""
+    for cut in (NODE[:end], NODE[:end].rpartition("\n")[0] + "\n"):
+        if "\n   State=" not in cut or not cut.endswith("\n"):
+            with pytest.raises(InputError, match=r"breaks off|there is no"):
+                text.nodes(File("cut", cut.encode()), Ledger())
 
 
 @given(st.data())

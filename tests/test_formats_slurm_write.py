@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 import placement as pl
 from placement.errors import InputError
+from placement.formats.read import read as imported
 from placement.formats.slurm.hostlist import expand
 from placement.formats.slurm.write import write, write_sbatch
+from placement.formats.source import File
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.snapshot.read import verified
 
@@ -156,3 +158,38 @@ def test_a_failure_does_not_stop_the_others() -> None:
     shown = b'scontrol() { echo "$2"; [ "$2" = JobId=2 ]; }\n' + write(snapshot, plan)
     ran = subprocess.run(["sh"], input=shown, capture_output=True, check=False)
     assert (ran.returncode, ran.stdout) == (1, b"JobId=1\nJobId=2\n")
+
+
+SHOWN = b"""NodeName=g1 CoresPerSocket=16 CPUAlloc=4 CPUTot=32 Gres=gpu:h100:4 GresUsed=gpu:h100:2(IDX:0,3) State=MIXED
+   RealMemory=1000 AllocMem=100 Sockets=2 ThreadsPerCore=1 Partitions=gpu
+
+NodeName=g2 CoresPerSocket=16 CPUAlloc=0 CPUTot=32 Gres=gpu:h100:4 GresUsed=gpu:h100:0(IDX:N/A) State=IDLE
+   RealMemory=1000 AllocMem=0 Sockets=2 ThreadsPerCore=1 Partitions=gpu
+"""
+
+QUEUE = b"""JobId=7 JobName=runs JobState=RUNNING Partition=gpu NodeList=g1 NumNodes=1 NumCPUs=4 NumTasks=1 CPUs/Task=4
+   AllocTRES=cpu=4,mem=100M,node=1,gres/gpu=2 TresPerNode=gres/gpu:h100:2 OverSubscribe=OK
+     Nodes=g1 CPU_IDs=0-3 Mem=100 GRES=gpu:h100:2(IDX:0,3)
+
+JobId=8 JobName=waits JobState=PENDING Reason=Resources Partition=gpu NumNodes=1 NumCPUs=4 NumTasks=1 CPUs/Task=4
+   ReqTRES=cpu=4,mem=100M,node=1,gres/gpu=4 TresPerNode=gres/gpu:h100:4 OverSubscribe=OK
+
+JobId=9 JobName=too JobState=PENDING Reason=Resources Partition=gpu NumNodes=1 NumCPUs=1 NumTasks=1 CPUs/Task=1
+   ReqTRES=cpu=1,mem=100M,node=1,gres/gpu=2 TresPerNode=gres/gpu:h100:2 OverSubscribe=OK
+"""
+
+
+def test_from_the_texts_of_a_cluster_to_its_commands() -> None:
+    """Job 7 holds cards 0 and 3 of g1, so that job 8 gets all four of g2, and job 9 the cards 1 and 2 of g1."""
+    snapshot = imported([File("nodes.txt", SHOWN), File("jobs.txt", QUEUE)])
+    plan = pl.solve(snapshot, solver="exact")
+    assert write(snapshot, plan).decode().splitlines()[3:-1] == [
+        "scontrol update JobId=8 ReqNodeList=g2 NumNodes=1 || status=1",
+        "# GPUs by node: g2: 0,1,2,3",
+        "scontrol update JobId=9 ReqNodeList=g1 NumNodes=1 || status=1",
+        "# GPUs by node: g1: 1,2",
+    ]
+    assert write_sbatch(snapshot, plan).decode().splitlines()[1::2] == [
+        "--nodelist=g2 --nodes=1 --gres=gpu:h100:4",
+        "--nodelist=g1 --nodes=1 --gres=gpu:h100:2",
+    ]

@@ -137,6 +137,10 @@ def _shown(file: File) -> Iterator[_Shown]:
             "a table of sinfo or squeue cuts its cells and does not say all that is in use",
             "dump it again with --json",
         )
+    if not file.data.endswith(b"\n"):
+        # a number that is cut, such as how many cards are in use, could pass for a smaller one
+        last = file.data.count(b"\n") + 1
+        raise file.error("the last line breaks off", "dump it again, whole, or end the line", f"line {last}")
     block: list[str] = []
     first = 0
     for number, line in enumerate([*file.text().split("\n"), ""], 1):
@@ -200,8 +204,9 @@ def _record(file: File, shown: _Shown, fields: _Fields, name: str, ledger: Ledge
                 raise file.error(f"found {key}={show(text)}: {why}", "dump it again with --json", shown.where) from None
             if reader is _time and record[field]:
                 ledger.assumed("times in text, which has no time zone", "UTC", f"{file.name}: {shown.where}")
-    if not record.get(fields[name][0]):
-        raise file.error(f"{name} is empty", "dump it again with --json", shown.where)
+    for key in (name, *_NEEDED.get(name, ())):
+        if record.get(fields[key][0]) in (None, "", []):
+            raise file.error(f"there is no {key}", "dump it again, whole, or with --json", shown.where)
     return record
 
 
@@ -302,6 +307,9 @@ def _sharing(text: str) -> str:
 def _user(text: str) -> str:
     return text.partition("(")[0]
 
+
+_NEEDED = {"NodeName": ("State", "CPUTot"), "JobId": ("JobState",)}
+"""Without these a record is not whole."""
 
 _NODE: _Fields = {
     "NodeName": ("name", _text),

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from placement.errors import InputError
 from placement.formats.slurm.hostlist import NOBODY, compress
+from placement.formats.slurm.nodes import UNTYPED
 from placement.formats.tasks import PlacedTask, placed
 from placement.plan import Plan
 from placement.snapshot import Snapshot
@@ -25,9 +26,6 @@ from placement.snapshot.report import show
 _ID = re.compile(r"[0-9]{1,10}(?:[_+][0-9]{1,10})?", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _NO_NODE = re.compile(r"[\s,\[\]]")
-UNTYPED = "gpu"
-"""Model of cards to which Slurm gives no type."""
-
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*", re.ASCII)
 
 
