@@ -193,3 +193,25 @@ def test_from_the_texts_of_a_cluster_to_its_commands() -> None:
         "--nodelist=g2 --nodes=1 --gres=gpu:h100:4",
         "--nodelist=g1 --nodes=1 --gres=gpu:h100:2",
     ]
+
+
+def test_cores_are_left_for_the_cards_of_a_node() -> None:
+    """Eight cards beside 16 cores, and beside 32; one job of 12 cores and a card, 15 of a core and a card.
+
+    On the small node 16 - 12 = 4 cores would be left for 7 cards, and 3 jobs would wait; on the large one 20 are.
+    """
+    shown = "".join(
+        f"NodeName={name} CPUAlloc=0 CPUTot={cpus} Gres=gpu:8 GresUsed=gpu:0 State=IDLE Sockets=1 CoresPerSocket={cpus}"
+        f" ThreadsPerCore=1 RealMemory=1000 AllocMem=0\n"
+        for name, cpus in (("small", 16), ("large", 32))
+    )
+    queue = "".join(
+        f"JobId={number} JobName=j JobState=PENDING NumNodes=1 NumCPUs={cpus} NumTasks=1 CPUs/Task={cpus}"
+        f" ReqTRES=cpu={cpus},node=1,gres/gpu=1 TresPerNode=gres/gpu:1 OverSubscribe=OK\n"
+        for number, cpus in enumerate([12] + [1] * 15, 100)
+    )
+    snapshot = imported([File("nodes.txt", shown.encode()), File("jobs.txt", queue.encode())])
+    lines = write(snapshot, pl.solve(snapshot, solver="exact")).decode().splitlines()
+    updates = [shlex.split(line) for line in lines if line.startswith("scontrol")]
+    assert len(updates) == 16
+    assert ["JobId=100", "ReqNodeList=large"] in [words[2:4] for words in updates]
