@@ -277,6 +277,15 @@ def test_shares_are_no_cards() -> None:
     assert [(line.name, line.count) for line in found["n1"]] == [("gpu", 1), ("gpu", 1), ("mps", 100), ("shard", 8)]
 
 
+def test_instances_of_a_card_have_its_device_together() -> None:
+    found = gres(
+        "Name=gpu Type=1g.5gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap[66-67]\n"
+        "Name=gpu Type=1g.5gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap[75-76]\n"
+    )[gres_conf.ALL_NODES]
+    assert [(line.count, line.together, line.indices) for line in found] == [(1, True, ()), (1, True, ())]
+    assert gres_conf.cards(found) == 0
+
+
 def test_shares_of_what_is_no_card() -> None:
     ledger = Ledger()
     gres("Name=gpu File=/dev/nvidia0\nName=mps Count=100 File=/dev/nvidia1", ledger)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from placement.formats.ledger import Ledger
 from placement.formats.slurm.conf import Line, Names, lines
+from placement.formats.slurm.gres import MIG_TYPE
 from placement.formats.source import File
 from placement.snapshot.report import show
 
@@ -50,6 +51,8 @@ class GresLine:
         How many, on each node; None where the line does not say.
     files : tuple of str
         Device files.
+    together : bool
+        Whether these are one device, such as a MIG instance, whose first file other instances of the card have too.
     indices : tuple of int
         Numbers at the end of the names of these, where each has one.
     cores : str
@@ -66,6 +69,7 @@ class GresLine:
     type: str = ""
     count: int | None = None
     files: tuple[str, ...] = ()
+    together: bool = False
     indices: tuple[int, ...] = ()
     cores: str = ""
     links: str = ""
@@ -94,22 +98,22 @@ def read(file: File, ledger: Ledger) -> dict[str, tuple[GresLine, ...]]:
         one = _line(file, line, names, ledger)
         for node in names.of(line.values.get("nodename"), line.where) or [ALL_NODES]:
             found.setdefault(node, []).append(one)
-    for node, there in found.items():
-        _check(file, node, there, found.get(ALL_NODES, []), ledger)
+    for there in found.values():
+        _check(file, there, found.get(ALL_NODES, []), ledger)
     ledger.read("lines of devices", file.name, len({one.where for there in found.values() for one in there}))
     return {node: tuple(there) for node, there in found.items()}
 
 
 def cards(there: tuple[GresLine, ...]) -> int | None:
-    """Return how many cards the lines of a node list; None where AutoDetect has to find them.
+    """Return how many whole cards the lines of a node list; None where AutoDetect has to find them.
 
     Examples
     --------
     >>> cards((GresLine("gpu", count=2), GresLine("mps", count=100)))
     2
     """
-    found = [one.count for one in there if one.name == CARDS]
-    if not found:
+    found = [one.count for one in there if one.name == CARDS and MIG_TYPE.fullmatch(one.type) is None]
+    if not any(one.name == CARDS for one in there):
         return None if any(one.autodetect not in ("", "off") for one in there) else 0
     return None if None in found else sum(one for one in found if one is not None)
 
@@ -139,7 +143,8 @@ def _line(file: File, line: Line, names: Names, ledger: Ledger) -> GresLine:
         type=values.get("type", ""),
         count=_count(file, line, name.lower(), files),
         files=files,
-        indices=indices if len(indices) == len(files) else (),
+        together="multiplefiles" in values,
+        indices=indices if len(indices) == len(files) and "multiplefiles" not in values else (),
         cores=values.get("cores", values.get("cpus", "")),
         links=values.get("links", ""),
         flags=tuple(flag for flag in values.get("flags", "").split(",") if flag),
@@ -165,14 +170,14 @@ def _count(file: File, line: Line, name: str, files: tuple[str, ...]) -> int | N
     return count
 
 
-def _check(file: File, node: str, there: list[GresLine], everywhere: list[GresLine], ledger: Ledger) -> None:
+def _check(file: File, there: list[GresLine], everywhere: list[GresLine], ledger: Ledger) -> None:
     """Refuse a device that a node has twice; note shares of devices that are no cards of it."""
     first: dict[str, str] = {}
     for one in there:
         if one.name != CARDS:
             continue
         for path in one.files:
-            if path in first and first[path] != one.where:
+            if path in first and first[path] != one.where and not one.together:
                 raise file.error(
                     f"the device {show(path)} is there twice, first at {first[path]}",
                     "list it once for each node",
