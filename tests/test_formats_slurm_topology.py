@@ -283,7 +283,7 @@ def test_instances_of_a_card_have_its_device_together() -> None:
         "Name=gpu Type=1g.5gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap[75-76]\n"
     )[gres_conf.ALL_NODES]
     assert [(line.count, line.together, line.indices) for line in found] == [(1, True, ()), (1, True, ())]
-    assert gres_conf.cards(found) == 0
+    assert gres_conf.cards(found) == 2
 
 
 def test_shares_of_what_is_no_card() -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from placement.formats.ledger import Ledger
 from placement.formats.slurm.conf import Line, Names, lines
-from placement.formats.slurm.gres import MIG_TYPE
 from placement.formats.source import File
 from placement.snapshot.report import show
 
@@ -105,15 +104,15 @@ def read(file: File, ledger: Ledger) -> dict[str, tuple[GresLine, ...]]:
 
 
 def cards(there: tuple[GresLine, ...]) -> int | None:
-    """Return how many whole cards the lines of a node list; None where AutoDetect has to find them.
+    """Return how many cards, and MIG instances, the lines of a node list; None where AutoDetect has to find them.
 
     Examples
     --------
     >>> cards((GresLine("gpu", count=2), GresLine("mps", count=100)))
     2
     """
-    found = [one.count for one in there if one.name == CARDS and MIG_TYPE.fullmatch(one.type) is None]
-    if not any(one.name == CARDS for one in there):
+    found = [one.count for one in there if one.name == CARDS]
+    if not found:
         return None if any(one.autodetect not in ("", "off") for one in there) else 0
     return None if None in found else sum(one for one in found if one is not None)
 
