@@ -299,6 +299,12 @@ def test_autodetect_alone_says_no_number() -> None:
     assert ("AutoDetect", 2) in entries(ledger, "assumed")
 
 
+def test_cores_beyond_those_of_the_node() -> None:
+    """Cores of 128 are 0 to 127; 176 to 191 are threads of 48 to 63, as nvidia-smi shows them."""
+    (line,) = gres("NodeName=n Name=gpu File=/dev/nvidia0 Cores=48-63,176-191")["n"]
+    assert [gres_conf.beyond(line, cores) for cores in (128, 191, 192)] == [191, 191, None]
+
+
 @pytest.mark.parametrize(("text", "count"), [("4", 4), ("4k", 4096), ("4K", 4096), ("4G", 4294967296), ("1T", 2**40)])
 def test_suffixes_of_counts(text: str, count: int) -> None:
     found = gres(f"NodeName=n Name=bandwidth Type=lustre Count={text} Flags=CountOnly")
@@ -312,6 +318,7 @@ def test_suffixes_of_counts(text: str, count: int) -> None:
         ("Name=gpu Count=-1", 'line 1: found "-1", expected a number'),
         ("Name=gpu Count=1e9", 'line 1: found "1e9", expected a number'),
         ("Name=gpu File=/dev/nvidia0\nName=gpu File=/dev/nvidia[0-1]", 'line 2: the device "/dev/nvidia0" is there'),
+        ("Name=gpu Cores=0-x", 'line 1: "0-x" is no number or range'),
         ("Name=gpu File=/dev/nvidia[0,0]", "line 1: a device is there twice in one list"),
         ("Name=gpu File=/dev/nvidia0 MultipleFiles=/dev/nvidia1", "line 1: the line has File and MultipleFiles"),
         ("Name=gpu\nNodeName=n Count=2", "line 2: the line has neither Name nor AutoDetect"),

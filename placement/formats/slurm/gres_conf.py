@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from placement.formats.ledger import Ledger
 from placement.formats.slurm.conf import Line, Names, lines
+from placement.formats.slurm.gres import numbers
 from placement.formats.source import File
 from placement.snapshot.report import show
 
@@ -117,6 +118,20 @@ def cards(there: tuple[GresLine, ...]) -> int | None:
     return None if None in found else sum(one for one in found if one is not None)
 
 
+def beyond(line: GresLine, cores: int) -> int | None:
+    """Return the highest core of a line that a node with so many cores does not have; None where it has all of them.
+
+    Cores are numbered without their threads, from 0; who copies the CPUs that nvidia-smi shows, numbers threads.
+
+    Examples
+    --------
+    >>> beyond(GresLine("gpu", cores="48-63,176-191"), 128), beyond(GresLine("gpu", cores="48-63"), 128)
+    (191, None)
+    """
+    highest = max(numbers(line.cores), default=0) if line.cores else 0
+    return highest if highest >= max(cores, 1) else None
+
+
 def _line(file: File, line: Line, names: Names, ledger: Ledger) -> GresLine:
     values = line.values
     for key in values:
@@ -135,8 +150,11 @@ def _line(file: File, line: Line, names: Names, ledger: Ledger) -> GresLine:
     files = tuple(names.of(values.get("file") or values.get("multiplefiles"), line.where))
     if len(set(files)) < len(files):
         raise file.error("a device is there twice in one list", "list it once", line.where)
-    numbers = [re.search(r"[0-9]{1,9}\Z", path) for path in files]
-    indices = tuple(int(one[0]) for one in numbers if one is not None)
+    endings = [re.search(r"[0-9]{1,9}\Z", path) for path in files]
+    indices = tuple(int(one[0]) for one in endings if one is not None)
+    cores = values.get("cores", values.get("cpus", ""))
+    if cores:
+        numbers(cores, file.name, line.where)
     return GresLine(
         name=name.lower(),
         type=values.get("type", ""),
@@ -144,7 +162,7 @@ def _line(file: File, line: Line, names: Names, ledger: Ledger) -> GresLine:
         files=files,
         together="multiplefiles" in values,
         indices=indices if len(indices) == len(files) and "multiplefiles" not in values else (),
-        cores=values.get("cores", values.get("cpus", "")),
+        cores=cores,
         links=values.get("links", ""),
         flags=tuple(flag for flag in values.get("flags", "").split(",") if flag),
         autodetect=autodetect,

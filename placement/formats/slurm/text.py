@@ -16,7 +16,7 @@ from placement.errors import InputError
 from placement.formats.ledger import Ledger
 from placement.formats.slurm.conf import Names
 from placement.formats.slurm.gres import numbers
-from placement.formats.slurm.text_fields import JOB, NEEDED, NODE, PARTITION, RESERVATION, Fields, time, whole
+from placement.formats.slurm.text_fields import JOB, NEEDED, NODE, PARTITION, RESERVATION, Fields, optional, time, whole
 from placement.formats.source import File
 from placement.snapshot.report import show
 
@@ -109,7 +109,7 @@ def partitions(file: File, ledger: Ledger) -> list[Record]:
                     "name": flat["name"],
                     "nodes": {"configured": flat.get("nodes", "")},
                     "partition": {"state": flat.get("state", [])},
-                    "maximums": {"time": flat.get("time"), "nodes": flat.get("most")},
+                    "maximums": {"nodes": flat.get("most")},
                 }
             )
     return found
@@ -157,7 +157,7 @@ def _pairs(file: File, block: list[str], where: str) -> _Shown:
     values: dict[str, str] = {}
     for line in block:
         rest = line
-        if "CPU_IDs=" in line:
+        if line.startswith("Nodes=") or (len(block) == 1 and "CPU_IDs=" in line):
             held += [(one[1], one[2], one[3], one[4]) for one in _HELD.finditer(line)]
             rest = _HELD.sub("", line)
         before, *pairs = _KEY.split(rest)
@@ -176,6 +176,7 @@ def _hold(file: File, shown: _Shown, names: Names, record: Record) -> None:
     alone = re.fullmatch("[0-9]{1,18}", task) is not None
     record["array_task_id" if alone else "array_task_string"] = int(task) if alone else task
     record["hold"] = record.get("state_reason") in ("JobHeldUser", "JobHeldAdmin")
+    record["max_nodes"] = optional(shown.values.get("NumNodes", "").partition("-")[2])
     record["gres_detail"], allocation = [], []
     for listed, cpus, memory, devices in shown.held:
         try:

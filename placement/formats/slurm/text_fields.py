@@ -32,10 +32,18 @@ def whole(text: str) -> int:
 
 def _first(text: str) -> int:
     """Return the least of a range such as ``2-4``."""
-    return whole(text.partition("-")[0])
+    low, _, high = text.partition("-")
+    return min(whole(low), whole(high or low))
 
 
-def _optional(text: str) -> int | None:
+def optional(text: str) -> int | None:
+    """Return a number, or None where none is said.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
     return None if text in _NOTHING or text in ("UNLIMITED", "*") else whole(text)
 
 
@@ -46,12 +54,12 @@ def _task(text: str) -> str:
 
 def _leading(text: str) -> int | None:
     """Return the number before ``:`` or ``@``."""
-    return _optional(re.split("[:@]", text)[0])
+    return optional(re.split("[:@]", text)[0])
 
 
 def _last(text: str) -> int | None:
     """Return the number after the last ``:``."""
-    return _optional(text.rpartition(":")[2])
+    return optional(text.rpartition(":")[2])
 
 
 def _list(text: str) -> list[str]:
@@ -123,10 +131,6 @@ def _binding(text: str) -> list[str]:
     return ["GRES_BINDING_ENFORCED"] if text == "Yes" else []
 
 
-def _user(text: str) -> str:
-    return text.partition("(")[0]
-
-
 NEEDED = {"NodeName": ("State", "CPUTot"), "JobId": ("JobState",)}
 """Without these a record is not whole."""
 
@@ -142,7 +146,6 @@ NODE: Fields = {
     "Sockets": ("sockets", whole),
     "CoresPerSocket": ("cores", whole),
     "ThreadsPerCore": ("threads", whole),
-    "Boards": ("boards", whole),
     "Gres": ("gres", _text),
     "GresUsed": ("gres_used", _text),
     "GresDrain": ("gres_drained", _text),
@@ -150,7 +153,6 @@ NODE: Fields = {
     "ActiveFeatures": ("active_features", _list),
     "Partitions": ("partitions", _list),
     "ReservationName": ("reservation", _text),
-    "CfgTRES": ("tres", _tres),
     "AllocTRES": ("tres_used", _tres),
     "Owner": ("owner", _text),
     "MCS_label": ("mcs_label", _text),
@@ -162,32 +164,25 @@ JOB: Fields = {
     "ArrayTaskId": ("array_task", _task),
     "HetJobId": ("het_job_id", whole),
     "HetJobOffset": ("het_job_offset", whole),
-    "JobName": ("name", _text),
-    "UserId": ("user_name", _user),
     "Account": ("account", _text),
-    "QOS": ("qos", _text),
     "Partition": ("partition", _text),
     "JobState": ("job_state", _list),
     "Reason": ("state_reason", str),
     "Priority": ("priority", whole),
     "Dependency": ("dependency", _text),
-    "Requeue": ("requeue", _yes),
     "Restarts": ("restart_cnt", whole),
     "TimeLimit": ("time_limit", _minutes),
-    "TimeMin": ("time_minimum", _minutes),
     "SubmitTime": ("submit_time", time),
     "EligibleTime": ("eligible_time", time),
     "StartTime": ("start_time", time),
-    "EndTime": ("end_time", time),
     "Deadline": ("deadline", time),
-    "PreemptEligibleTime": ("preemptable_time", time),
     "NodeList": ("nodes", _text),
     "ReqNodeList": ("required_nodes", _text),
     "ExcNodeList": ("excluded_nodes", _text),
     "NumNodes": ("node_count", _first),
     "NumCPUs": ("cpus", _first),
-    "NumTasks": ("tasks", _optional),
-    "CPUs/Task": ("cpus_per_task", _optional),
+    "NumTasks": ("tasks", optional),
+    "CPUs/Task": ("cpus_per_task", optional),
     "ReqTRES": ("tres_req_str", _tres),
     "AllocTRES": ("tres_alloc_str", _tres),
     "TresPerJob": ("tres_per_job", _text),
@@ -203,8 +198,8 @@ JOB: Fields = {
     "ReqB:S:C:T": ("threads_per_core", _last),
     "MinTmpDiskNode": ("minimum_tmp_disk_per_node", _megabytes),
     "Switches": ("required_switches", _leading),
-    "SegmentSize": ("segment_size", _optional),
-    "ArrayTaskThrottle": ("array_max_tasks", _optional),
+    "SegmentSize": ("segment_size", optional),
+    "ArrayTaskThrottle": ("array_max_tasks", optional),
     "CpusPerTres": ("cpus_per_tres", _text),
     "MemPerTres": ("memory_per_tres", _text),
     "Prefer": ("prefer", _text),
@@ -218,8 +213,7 @@ PARTITION: Fields = {
     "PartitionName": ("name", _text),
     "Nodes": ("nodes", _text),
     "State": ("state", _list),
-    "MaxTime": ("time", _minutes),
-    "MaxNodes": ("most", _optional),
+    "MaxNodes": ("most", optional),
 }
 
 RESERVATION: Fields = {
@@ -227,9 +221,5 @@ RESERVATION: Fields = {
     "StartTime": ("start_time", time),
     "EndTime": ("end_time", time),
     "Nodes": ("node_list", _text),
-    "NodeCnt": ("node_count", whole),
-    "PartitionName": ("partition", _text),
     "Flags": ("flags", _list),
-    "Users": ("users", _text),
-    "Accounts": ("accounts", _text),
 }
