@@ -12,6 +12,7 @@ from placement.commands.options import OutputOption, SnapshotArgument
 from placement.errors import PlanError, Problem, UsageError
 from placement.formats.write import WRITERS, PlanWriter
 from placement.planning import load_plan
+from placement.report.terminal import say
 from placement.snapshot.read import verified
 from placement.snapshot.report import suggestion
 
@@ -21,7 +22,7 @@ def export(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="; ".join(f"{name}: {writer.help}" for name, writer in WRITERS.items()) or "None yet.",
+            help="; ".join(f"{name}: {writer.help}" for name, writer in WRITERS.items()),
         ),
     ],
     snapshot: SnapshotArgument,
@@ -30,7 +31,8 @@ def export(
 ) -> None:
     """Write PLAN, or SNAPSHOT itself, in an outside format.
 
-    The plan is checked first, and one that breaks a rule is not written.
+    The plan is checked first, and one that breaks a rule is not written. What the format cannot say is named in
+    warnings.
     """
     writer = WRITERS.get(name)
     if writer is None:
@@ -46,8 +48,13 @@ def export(
         violations = judge(cluster, found)
         if violations:
             raise PlanError([Problem("", f"the plan breaks a rule: {violations[0]}", "see placement check")], plan)
-        target.write(writer.write(cluster, found))
+        document = writer.write(cluster, found)
+        notes = writer.notes(cluster, found) if writer.notes is not None else ()
     else:
         if plan is not None:
             raise UsageError.one(f"{name} writes the snapshot alone", "leave the plan out", path="PLAN")
-        target.write(writer.write(cluster))
+        document = writer.write(cluster)
+        notes = writer.notes(cluster) if writer.notes is not None else ()
+    for note in notes:
+        say("warning", note)
+    target.write(document)

@@ -54,8 +54,8 @@ def placed(snapshot: Snapshot, plan: Plan) -> Iterator[PlacedTask]:
     plan : Plan
         Checked.
     """
-    nodes = {name: node for node in snapshot.nodes for name in _copies(node)}
-    jobs = {name: job for job in snapshot.jobs for name in _copies(job)}
+    nodes = {name: node for node in snapshot.nodes for name in copies(node)}
+    jobs = {name: job for job in snapshot.jobs for name in copies(job)}
     leaves: dict[int, dict[str, Task]] = {}
     for job_name, group, index, node, _ in plan.tasks:
         job = jobs[job_name]
@@ -74,7 +74,8 @@ def placed(snapshot: Snapshot, plan: Plan) -> Iterator[PlacedTask]:
         )
 
 
-def _copies(entry: Node | Job) -> Iterator[str]:
+def copies(entry: Node | Job) -> Iterator[str]:
+    """Yield the names that an entry stands for."""
     if entry.count == 1:
         yield entry.name
     else:

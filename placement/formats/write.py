@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from placement.formats.kueue import write as kueue
+from placement.formats import table
+from placement.formats.kubernetes import bindings, dump
 from placement.plan import Plan
 from placement.snapshot import Snapshot
 
@@ -20,10 +21,13 @@ class PlanWriter:
         Takes a verified snapshot and its checked plan; returns the document.
     help : str
         One line.
+    notes : callable, optional
+        Takes the same; returns what the document does not say of the plan, a line each.
     """
 
     write: Callable[[Snapshot, Plan], bytes]
     help: str
+    notes: Callable[[Snapshot, Plan], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +40,19 @@ class SnapshotWriter:
         Takes a verified snapshot; returns the document.
     help : str
         One line.
+    notes : callable, optional
+        Takes the same; returns what the document does not say of the snapshot, a line each.
     """
 
     write: Callable[[Snapshot], bytes]
     help: str
+    notes: Callable[[Snapshot], Sequence[str]] | None = None
 
 
 WRITERS: Mapping[str, PlanWriter | SnapshotWriter] = {
-    "kueue": PlanWriter(kueue.write, "admissions of Kueue's Workloads, v1beta2"),
-    "kueue-v1beta1": PlanWriter(kueue.write_v1beta1, "admissions of Kueue's Workloads, v1beta1"),
+    "kubernetes": PlanWriter(bindings.write, "Bindings of pods to nodes"),
+    "kubernetes-patches": PlanWriter(bindings.write_patches, "patches of gated pods, for the scheduler to bind them"),
+    "kubernetes-objects": SnapshotWriter(dump.write, "the snapshot as nodes and pods", dump.lost),
+    "csv": PlanWriter(table.write, "a row for each task"),
 }
 """By the name of the format."""
