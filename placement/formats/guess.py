@@ -26,6 +26,8 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     ),
     (r"<nvidia_smi_log|NVSMI LOG|NVIDIA-SMI|(?m:^GPU \d+: )|(?m:^\s*(\x1b\[4m)?\s*GPU0)|GPU instance", "nvidia-smi"),
     (r"\Asn,|\Aname,cpu_milli", "openb"),
+    (r'\A\s*\[?\s*\{[^\[]*"(attempts|submitted_time)"\s*:', "philly"),
+    (r"\A[^\n]*\b(num_gpus?|scale_factor|num_replicas)\b[^\n]*\n", "philly"),
 )
 """What only files of a format have; the first that is found decides."""
 

@@ -4,15 +4,14 @@ Two CSV files, plain or gzipped. Nodes: ``sn, cpu_milli, memory_mib, gpu, model`
 num_gpu, gpu_milli`` and optionally ``gpu_spec`` (``A|B`` = card models allowed) and ``creation_time``. The files are in
 ``data/csv`` of hkust-adsl/kubernetes-scheduler-simulator (Apache-2.0).
 
-Not read, because a snapshot has no place for it: ``qos``, ``pod_phase``, ``deletion_time`` and ``scheduled_time``.
+Where arrivals are wanted, a pod runs from ``scheduled_time``, or where that is empty ``creation_time``, to
+``deletion_time``; seconds. Else these two are not read, and ``qos`` and ``pod_phase`` never are: a snapshot has no
+place for them.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,13 +21,15 @@ from placement.arrivals import draw
 from placement.errors import InputError
 from placement.formats.ledger import Ledger
 from placement.formats.options import Options
+from placement.formats.rows import Row, rows
 from placement.formats.source import File, files
-from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
+from placement.snapshot import Duration, Gpu, Job, Node, Snapshot, Task, TaskGroup
 
 T = TypeVar("T", Node, Job)
 
 _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 _POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+_TIMES = ("creation_time", "deletion_time", "scheduled_time")
 
 
 def read(nodes: str | Path, pods: str | Path) -> Snapshot:
@@ -54,9 +55,14 @@ def of(found: Sequence[File], options: Options, ledger: Ledger) -> Snapshot:
         names = ", ".join(file.name for file in found)
         raise InputError.one(f"found {names}", "give one node list and one pod list of the trace")
     snapshot = _snapshot(kinds[True], kinds[False])
+    unread = ["qos", "pod_phase"]
+    if options.events:
+        snapshot = _timed(snapshot, kinds[False], ledger)
+    else:
+        unread += ["deletion_time", "scheduled_time"]
     ledger.read("nodes", count=len(snapshot.nodes))
     ledger.read("pods, each a pending job of one task", count=len(snapshot.jobs))
-    for column in ("qos", "pod_phase", "deletion_time", "scheduled_time"):
+    for column in unread:
         if column.encode() in kinds[False].data.partition(b"\n")[0]:
             ledger.ignored(f"column {column}", "a snapshot has no place for it", kinds[False].name)
     return snapshot if options.arrivals is None else draw(snapshot, options.arrivals, options.load or 1.0)
@@ -67,9 +73,23 @@ def _snapshot(nodes: File, pods: File) -> Snapshot:
         description=f"openb trace: {Path(nodes.name).name}, {Path(pods.name).name}",
         source="https://github.com/hkust-adsl/kubernetes-scheduler-simulator",
         licence="Apache-2.0",
-        nodes=tuple(_node(row) for row in _rows(nodes, _NODE_COLUMNS)),
-        jobs=tuple(_job(row) for row in _rows(pods, _POD_COLUMNS)),
+        nodes=tuple(_node(row) for row in rows(nodes, _NODE_COLUMNS)),
+        jobs=tuple(_job(row) for row in rows(pods, _POD_COLUMNS)),
     )
+
+
+def _timed(snapshot: Snapshot, pods: File, ledger: Ledger) -> Snapshot:
+    """Return the snapshot with how long each pod ran; one that was not deleted after it began has no run time."""
+    jobs = []
+    for job, row in zip(snapshot.jobs, rows(pods, (*_POD_COLUMNS, *_TIMES)), strict=True):
+        began = "scheduled_time" if row.fields["scheduled_time"] else "creation_time"
+        seconds = row.number("deletion_time") - row.number(began) if row.fields["deletion_time"] else 0
+        if seconds > 0:
+            jobs.append(msgspec.structs.replace(job, duration=Duration(seconds=float(seconds))))
+        else:
+            jobs.append(job)
+            ledger.contradiction("pods deleted before they began, or never", "no run time", row.where)
+    return msgspec.structs.replace(snapshot, jobs=tuple(jobs))
 
 
 def kinds(snapshot: Snapshot) -> Snapshot:
@@ -92,42 +112,7 @@ def _count(found: dict[bytes, T], item: T) -> None:
     found[key] = msgspec.structs.replace(known, count=known.count + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of a file, with its place for messages."""
-
-    source: str
-    line: int
-    fields: dict[str, str]
-
-    def number(self, column: str) -> int:
-        text = self.fields[column]
-        if not (text.isascii() and text.isdigit()):
-            raise InputError.one(
-                f"{text[:40]!r} is not a whole number of 0 or more",
-                "correct the field",
-                path=f"line {self.line}, column {column}",
-                source=self.source,
-            )
-        return int(text)
-
-
-def _rows(file: File, columns: Iterable[str]) -> Iterator[_Row]:
-    try:
-        reader = csv.DictReader(io.StringIO(file.text(), newline=""), strict=True)
-        missing = [column for column in columns if column not in (reader.fieldnames or ())]
-        if missing:
-            raise file.error(f"column {missing[0]} is missing", f"the columns are {', '.join(columns)}", "line 1")
-        for fields in reader:
-            if None in fields or None in fields.values():
-                line = f"line {reader.line_num}"
-                raise file.error("the row is longer or shorter than the header", "correct the row", line)
-            yield _Row(file.name, reader.line_num, fields)
-    except csv.Error as error:
-        raise file.error(f"cannot be read: {error}", "give a CSV file of the trace") from error
-
-
-def _node(row: _Row) -> Node:
+def _node(row: Row) -> Node:
     cards = row.number("gpu")
     return Node(
         name=row.fields["sn"],
@@ -137,7 +122,7 @@ def _node(row: _Row) -> Node:
     )
 
 
-def _job(row: _Row) -> Job:
+def _job(row: Row) -> Job:
     cards, milli = row.number("num_gpu"), row.number("gpu_milli")
     if cards and not 0 < milli <= 1000:
         raise InputError.one(

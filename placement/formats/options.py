@@ -20,9 +20,21 @@ class Options:
         Seed with which arrivals are drawn from a trace; None to take it as it is.
     load : float, optional
         With `arrivals`: cards asked for, as a multiple of those there are.
+    events : bool
+        Whether jobs are wanted as arrivals over time, for which a trace says how long they ran.
+    nodes : int, optional
+        Nodes of the cluster of a trace that lists none; None: as many as its jobs keep busy.
+    cards_per_node : int, optional
+        Cards of each of these; None: 8.
+    unit : float, optional
+        Seconds in the unit of a trace's times; None: what the trace is known for, else 1.
     """
 
     levels: tuple[tuple[str, str], ...] = ()
     time: float | None = None
     arrivals: int | None = None
     load: float | None = None
+    events: bool = False
+    nodes: int | None = None
+    cards_per_node: int | None = None
+    unit: float | None = None

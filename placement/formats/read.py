@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from placement.errors import InputError, UsageError
-from placement.formats import openb
+from placement.formats import openb, philly
 from placement.formats.guess import OBJECTS, guessed
 from placement.formats.kubernetes import read as kubernetes
 from placement.formats.ledger import Ledger
@@ -18,7 +18,7 @@ from placement.formats.source import File
 from placement.snapshot import Snapshot
 from placement.snapshot.read import verified
 
-READERS = {"kubernetes": kubernetes.read, "slurm": slurm.read, "openb": openb.of}
+READERS = {"kubernetes": kubernetes.read, "slurm": slurm.read, "openb": openb.of, "philly": philly.of}
 """What makes a snapshot of a whole cluster, by system."""
 
 
