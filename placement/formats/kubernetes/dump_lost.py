@@ -127,8 +127,10 @@ def _of_job(job: Job) -> Iterator[str]:
     if not is_pod(job.name):
         yield "jobs[].name is not namespace/name, and is written as such"
     groups = leaves(job)
+    if len(groups) > 1:
+        yield "jobs[].groups: each of several groups is a PodGroup that starts by itself, joined by a Workload"
     if any(group.groups for group in job.groups):
-        yield "jobs[].groups are nested: each group of tasks is written as a gang that needs all copies"
+        yield "jobs[].groups are nested: each group of tasks is a PodGroup of the least tasks of all copies"
     names = [name for given in job.task_names.values() for name in given]
     if not all(map(is_pod, names)):
         yield "jobs[].task_names has one that is not namespace/name"
