@@ -301,7 +301,7 @@ def running_pods(snapshot: Snapshot) -> dict[str, tuple[str, tuple[int, ...], tu
 def test_a_plan_applied_and_read_again_runs_where_it_says(seed: int) -> None:
     objects = dump.write(carryable(random.Random(seed)))
     before = imported(objects)
-    plan = placement.solve(before, solver="best_fit")
+    plan = placement.solve(before, solver="best-fit")
     after = imported(applied(objects, bindings.write(before, plan)))
     expected = running_pods(before)
     names = {entry.name: entry.task_names for entry in before.jobs}
@@ -311,7 +311,7 @@ def test_a_plan_applied_and_read_again_runs_where_it_says(seed: int) -> None:
         expected[of_group[index] if of_group else job_name] = (node_name, tuple(gpus), place.mig_starts)
     assert running_pods(after) == expected
     # a plan of what is now running takes nothing that is in use, and says so to an independent judge
-    assert placement.check(after, placement.solve(after, solver="best_fit")) == []
+    assert placement.check(after, placement.solve(after, solver="best-fit")) == []
 
 
 def test_a_full_card_is_full_after_it_is_applied() -> None:
@@ -319,7 +319,7 @@ def test_a_full_card_is_full_after_it_is_applied() -> None:
     jobs = tuple(Job(name=f"a/{name}", groups=(TaskGroup(name="pod", task=Task(gpus=1)),)) for name in ("x", "y", "z"))
     objects = dump.write(verified(Snapshot(nodes=(node_,), jobs=jobs)))
     before = imported(objects)
-    plan = placement.solve(before, solver="best_fit")
+    plan = placement.solve(before, solver="best-fit")
     assert len(plan.tasks) == 2
     after = imported(applied(objects, bindings.write(before, plan)))
-    assert len(placement.solve(after, solver="best_fit").tasks) == 0
+    assert len(placement.solve(after, solver="best-fit").tasks) == 0

@@ -63,7 +63,7 @@ def convert(value: Value, record: type[T], file: str, path: str) -> T:
     except msgspec.ValidationError as why:
         what, _, where = str(why).partition(" - at `$")
         raise InputError.one(
-            what.replace("`", ""), "correct the field", path=f"{path}{where.rstrip('`')}", source=file
+            what.replace("`", ""), "correct the field", path=f"{path}{where.rstrip('`')}".removeprefix("."), source=file
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
         raise InputError.one(f"not JSON: {why}", "dump it again", path=path, source=file) from None
@@ -90,7 +90,8 @@ def _lines(data: bytes) -> list[tuple[str, Value]] | None:
         found = msgspec.json.Decoder(msgspec.Raw).decode_lines(data)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return [(f"line {index + 1}", value) for index, value in enumerate(found)]
+    numbers = [number for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    return [(f"line {number}", value) for number, value in zip(numbers, found, strict=True)]
 
 
 def _line_of(data: bytes, message: str) -> str:

@@ -60,9 +60,9 @@ class Ledger:
             In a strict import.
         """
         if self.strict:
-            raise InputError.one(
-                f"{what}: {why}", "remove it, or import without --strict, which ignores it", path=where, source=source
-            )
+            remedy = "remove it, or import without --strict, which ignores it"
+            place = where.removeprefix(f"{source}: ") if source else where
+            raise InputError.one(f"{what}: {why}", remedy, path=place, source=source)
         self._add("ignored", what, why, where)
 
     def contradiction(self, what: str, believed: str, where: str = "") -> None:

@@ -7,6 +7,8 @@ Gzip and zip are unpacked by what the bytes are, not by the name. A zip's member
 from __future__ import annotations
 
 import io
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -22,6 +24,16 @@ LARGEST = 2**31
 
 MOST_MEMBERS = 1000
 """Most files in a zip."""
+
+GZIP, ZIP = b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""How these files begin."""
+
+DAMAGES = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, OSError, IndexError),
+)
+"""What the reader of zip files raises of ones that are damaged, encrypted, or packed in a way that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,50 +85,88 @@ def files(path: str, format: str = "", node: str = "") -> Iterator[File]:  # noq
     InputError
         If it cannot be read, is damaged, or unpacks to more than `LARGEST` bytes.
     """
-    name = name_of(path)
-    data = read(path, InputError)
-    if data.startswith(b"\x1f\x8b"):
-        data = _unpacked(name, data)
-    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        for member, content in _members(name, data):
-            yield File(f"{name}/{member}", content, format, node)
-    else:
-        yield File(name, data, format, node)
+    yield from unpacked(name_of(path), read(path, InputError), format, node)
 
 
-def _unpacked(name: str, data: bytes) -> bytes:
-    reader = zlib.decompressobj(wbits=31)
+def unpacked(name: str, data: bytes, format: str = "", node: str = "") -> Iterator[File]:  # noqa: A002
+    """Yield the file that bytes are, or the members of a zip; see `files`.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    data : bytes
+    format, node : str
+        Of all of them; see `File`.
+    """
+    budget = _Budget(name)
+    if data.startswith(GZIP):
+        data = _plain(name, data, budget)
+    if not data.startswith(ZIP):
+        yield File(name, _utf8(name, data), format, node)
+        return
+    for member, content in _members(name, data, budget):
+        whole = f"{name}/{member}"
+        plain = _plain(whole, content, budget) if content.startswith(GZIP) else content
+        yield File(whole, _utf8(whole, plain), format, node)
+
+
+def _utf8(name: str, data: bytes) -> bytes:
+    """Return text in UTF-8 that is in UTF-16 with its mark, which is what ``>`` writes in Windows PowerShell."""
+    if not data.startswith(UTF16):
+        return data
     try:
-        plain = reader.decompress(data, LARGEST)
-        if reader.unconsumed_tail:
-            raise InputError.one(f"unpacks to more than {LARGEST:,} bytes", "give a smaller file", source=name)
-        plain += reader.flush()
+        return data.decode("utf-16").encode()
+    except UnicodeDecodeError as why:
+        raise InputError.one(f"not UTF-16: {why.reason}", "save the file as UTF-8", source=name) from None
+
+
+class _Budget:
+    """How many bytes may still come out of a file."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.left = LARGEST
+
+    def take(self, data: bytes) -> bytes:
+        """Return the data, having counted it."""
+        self.left -= len(data)
+        if self.left < 0:
+            raise InputError.one(f"unpacks to more than {LARGEST:,} bytes", "give a smaller file", source=self.name)
+        return data
+
+
+def _plain(name: str, data: bytes, budget: _Budget) -> bytes:
+    """Return what gzip packed: one part, or several one behind the other (RFC 1952, 2.2), and zeros behind them."""
+    parts: list[bytes] = []
+    try:
+        while data:
+            reader = zlib.decompressobj(wbits=31)
+            parts.append(budget.take(reader.decompress(data, budget.left + 1)))
+            if not reader.eof:
+                raise InputError.one("the gzip file breaks off", "copy it again, whole", source=name)
+            data = reader.unused_data.lstrip(b"\0")
+            if data and not data.startswith(GZIP):
+                raise InputError.one("there is something behind the end of the gzip file", "pack it again", source=name)
     except zlib.error as why:
         raise InputError.one(f"damaged gzip: {why}", "compress it again", source=name) from None
-    if not reader.eof:
-        raise InputError.one("the gzip file breaks off", "copy it again, whole", source=name)
-    return plain
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _members(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+def _members(name: str, data: bytes, budget: _Budget) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of the files in a zip; what it claims to unpack to is not believed."""
-    left = LARGEST
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = [info for info in archive.infolist() if not info.is_dir()]
-            if len(infos) > MOST_MEMBERS:
-                raise InputError.one(
-                    f"{len(infos)} files, expected at most {MOST_MEMBERS}", "give a smaller zip", source=name
-                )
+            if not 0 < len(infos) <= MOST_MEMBERS:
+                what = f"{len(infos)} files, expected at most {MOST_MEMBERS}" if infos else "there is no file in it"
+                raise InputError.one(what, "pack what is to be read", source=name)
             for info in infos:
                 _refuse_climbing(name, info.filename)
                 with archive.open(info) as member:
-                    content = member.read(left + 1)
-                left -= len(content)
-                if left < 0:
-                    raise InputError.one(f"unpacks to more than {LARGEST:,} bytes", "give a smaller zip", source=name)
+                    content = budget.take(member.read(budget.left + 1))
                 yield info.filename, content
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as why:
+    except DAMAGES as why:
         raise InputError.one(
             f"damaged or encrypted zip: {why}", "pack it again, without a password", source=name
         ) from None
