@@ -19,6 +19,7 @@ from placement.formats.kubernetes import bindings, dump
 from placement.formats.options import Options
 from placement.formats.read import read
 from placement.formats.source import File
+from placement.honoured import IN_TIME
 from placement.snapshot import (
     Gpu,
     Job,
@@ -36,13 +37,18 @@ from placement.snapshot import (
 from placement.snapshot.read import verified
 from placement.units import Quantity, exact
 
-LEVELS = (("block", "topology.gpu-placement.io/block"), ("rack", "topology.gpu-placement.io/rack"))
+LEVELS = tuple((name, f"topology.gpu-placement.io/{name}") for name in ("block", "rack", "zone"))
 PLACES = ({"block": "b0", "rack": "r0"}, {"block": "b0", "rack": "r1"}, {"block": "b1", "rack": "r2"}, {})
 MODELS = (("NVIDIA-A100-SXM4-80GB", "80Gi", "8.0"), ("Tesla-T4", "15Gi", "7.5"))
 
 
 def imported(objects: bytes) -> Snapshot:
-    return read([File("objects.json", objects)], Options(levels=LEVELS, time=2000.0))
+    levels = tuple((name, label) for name, label in LEVELS if label.encode() in objects)
+    return read([File("objects.json", objects)], Options(levels=levels, time=2000.0))
+
+
+def solved(snapshot: Snapshot) -> placement.Plan:
+    return placement.solve(snapshot, solver="best-fit", without=IN_TIME)
 
 
 # --- what objects carry, drawn --------------------------------------------------------------------------------------
@@ -58,7 +64,7 @@ def carryable(rng: random.Random) -> Snapshot:
 
 def node(rng: random.Random, name: str) -> Node:
     model, memory, capability = rng.choice(MODELS)
-    shared = rng.random() < 0.3
+    shared = name != "n0" and rng.random() < 0.3
     ways: dict[str, Any] = {"sharing": rng.choice(("time_slicing", "mps")), "replicas": 4} if shared else {}
     well, broken = rng.randint(1, 4), rng.choice((0, 0, 1))
     kind = Gpu(model=model, count=well, memory=memory, compute_capability=capability, **ways)
@@ -74,7 +80,7 @@ def node(rng: random.Random, name: str) -> Node:
         pods=rng.choice((110, 6)),
         extended={"example.com/licence": 2} if rng.random() < 0.3 else {},
         driver=rng.choice(("", "550.54.14")),
-        gpus=gpus if rng.random() < 0.9 else (),
+        gpus=gpus if name == "n0" or rng.random() < 0.9 else (),
     )
 
 
@@ -144,19 +150,17 @@ def where(
 
 def said(snapshot: Snapshot) -> dict[str, Any]:
     """Return what objects carry of a snapshot, in a form that does not depend on how it is written."""
-    selected = {key for job in snapshot.jobs for group in job.groups if group.task for key in group.task.node_selector}
     return {
         "topology": snapshot.topology,
-        "nodes": {entry.name: said_of_node(entry, selected) for entry in snapshot.nodes},
-        "jobs": {entry.name: said_of_job(entry) for entry in snapshot.jobs},
+        "nodes": {entry.name: said_of_node(entry) for entry in snapshot.nodes},
+        "jobs": {entry.name: said_of_job(entry, snapshot.nodes) for entry in snapshot.jobs},
     }
 
 
-def said_of_node(entry: Node, selected: set[str]) -> dict[str, Any]:
+def said_of_node(entry: Node) -> dict[str, Any]:
     assert entry.count == 1
     return {
         "domains": {level: domain for level, domain in entry.domains.items() if level in ("block", "rack")},
-        "labels": {key: value for key, value in entry.labels.items() if key in selected and key == "pool"},
         "taints": entry.taints,
         "cordoned": entry.cordoned,
         "amounts": [None if amount is None else exact(amount) for amount in (entry.cpu, entry.memory, entry.pods)],
@@ -177,7 +181,7 @@ def said_of_node(entry: Node, selected: set[str]) -> dict[str, Any]:
     }
 
 
-def said_of_job(entry: Job) -> dict[str, Any]:
+def said_of_job(entry: Job, nodes: tuple[Node, ...]) -> dict[str, Any]:
     (group,) = entry.groups
     assert group.task is not None
     task = group.task
@@ -191,15 +195,23 @@ def said_of_job(entry: Job) -> dict[str, Any]:
             None if task.gpu_share is None else exact(task.gpu_share),
             exact(task.cpu),
             exact(task.memory),
-            task.gpu_models,
-            task.node_selector,
             task.tolerations,
         ),
+        # a model may come back as the label that says it
+        "admitted": {one.name for one in nodes if admits(one, task)},
         "names": entry.task_names.get(group.name, ()),
         "running": None
         if entry.running is None
         else (entry.running.since, {(one.index, one.node, one.gpus) for one in entry.running.tasks}),
     }
+
+
+def admits(entry: Node, task: Task) -> bool:
+    """Return whether a node has the labels and the whole cards, or replicas, that a task asks for."""
+    replicas = 1 if task.gpu_share is None else round(1 / exact(task.gpu_share))
+    models = {gpu.model for gpu in entry.gpus if (gpu.replicas or 1) == replicas}
+    labelled = task.node_selector.items() <= entry.labels.items()
+    return labelled and (not task.gpus or bool(models & set(task.gpu_models) if task.gpu_models else models))
 
 
 def amounts(found: dict[str, Quantity]) -> dict[str, Fraction]:
@@ -301,7 +313,7 @@ def running_pods(snapshot: Snapshot) -> dict[str, tuple[str, tuple[int, ...], tu
 def test_a_plan_applied_and_read_again_runs_where_it_says(seed: int) -> None:
     objects = dump.write(carryable(random.Random(seed)))
     before = imported(objects)
-    plan = placement.solve(before, solver="best-fit")
+    plan = solved(before)
     after = imported(applied(objects, bindings.write(before, plan)))
     expected = running_pods(before)
     names = {entry.name: entry.task_names for entry in before.jobs}
@@ -311,7 +323,7 @@ def test_a_plan_applied_and_read_again_runs_where_it_says(seed: int) -> None:
         expected[of_group[index] if of_group else job_name] = (node_name, tuple(gpus), place.mig_starts)
     assert running_pods(after) == expected
     # a plan of what is now running takes nothing that is in use, and says so to an independent judge
-    assert placement.check(after, placement.solve(after, solver="best-fit")) == []
+    assert placement.check(after, solved(after)) == []
 
 
 def test_a_full_card_is_full_after_it_is_applied() -> None:
@@ -319,7 +331,7 @@ def test_a_full_card_is_full_after_it_is_applied() -> None:
     jobs = tuple(Job(name=f"a/{name}", groups=(TaskGroup(name="pod", task=Task(gpus=1)),)) for name in ("x", "y", "z"))
     objects = dump.write(verified(Snapshot(nodes=(node_,), jobs=jobs)))
     before = imported(objects)
-    plan = placement.solve(before, solver="best-fit")
+    plan = solved(before)
     assert len(plan.tasks) == 2
     after = imported(applied(objects, bindings.write(before, plan)))
-    assert len(placement.solve(after, solver="best-fit").tasks) == 0
+    assert len(solved(after).tasks) == 0
