@@ -38,7 +38,12 @@ from placement.snapshot.read import verified
 from placement.units import Quantity, exact
 
 LEVELS = tuple((name, f"topology.gpu-placement.io/{name}") for name in ("block", "rack", "zone"))
-PLACES = ({"block": "b0", "rack": "r0"}, {"block": "b0", "rack": "r1"}, {"block": "b1", "rack": "r2"}, {})
+PLACES: tuple[dict[str, str], ...] = (
+    {"block": "b0", "rack": "r0"},
+    {"block": "b0", "rack": "r1"},
+    {"block": "b1", "rack": "r2"},
+    {},
+)
 MODELS = (("NVIDIA-A100-SXM4-80GB", "80Gi", "8.0"), ("Tesla-T4", "15Gi", "7.5"))
 
 
@@ -48,7 +53,7 @@ def imported(objects: bytes) -> Snapshot:
 
 
 def solved(snapshot: Snapshot) -> placement.Plan:
-    return placement.solve(snapshot, solver="best-fit", without=IN_TIME)
+    return placement.solve(snapshot, solver="best-fit", without=tuple(IN_TIME))
 
 
 # --- what objects carry, drawn --------------------------------------------------------------------------------------
@@ -296,7 +301,7 @@ def applied(objects: bytes, exported: bytes) -> bytes:
 
 
 def is_pod(item: dict[str, Any]) -> bool:
-    return item["kind"] == "Pod"
+    return bool(item["kind"] == "Pod")
 
 
 def running_pods(snapshot: Snapshot) -> dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]]:
@@ -334,4 +339,32 @@ def test_a_full_card_is_full_after_it_is_applied() -> None:
     plan = solved(before)
     assert len(plan.tasks) == 2
     after = imported(applied(objects, bindings.write(before, plan)))
+    assert len(solved(after).tasks) == 0
+
+
+def test_shares_and_instances_are_where_the_plan_puts_them() -> None:
+    layout = (MigInstance(profile="3g.20gb", start=4), *(MigInstance(profile="1g.5gb", start=at) for at in (0, 1)))
+    mig = Gpu(model="NVIDIA-A100-SXM4-40GB", count=2, mig_enabled=True, mig_static=True, mig_layout=layout)
+    nodes = (Node(name="mig", gpus=(mig,)), Node(name="t4", gpus=(Gpu(model="Tesla-T4", count=2),)))
+    asks = {
+        "a/share": Task(gpus=1, gpu_share="460m"),
+        "a/more": Task(gpus=1, gpu_share="540m"),
+        "a/whole": Task(gpus=1),
+        **{f"a/large-{number}": Task(gpus=1, mig_profile="3g.20gb") for number in range(2)},
+        **{f"a/small-{number}": Task(gpus=1, mig_profile="1g.5gb") for number in range(4)},
+        "a/none-left": Task(gpus=1, mig_profile="1g.5gb"),
+    }
+    jobs = tuple(Job(name=name, groups=(TaskGroup(name="pod", task=task),)) for name, task in asks.items())
+    objects = dump.write(verified(Snapshot(nodes=nodes, jobs=jobs)))
+    before = imported(objects)
+    plan = placement.solve(before)
+    # 1 card for the two shares and 1 for the whole one; 2 and 4 instances
+    assert len(plan.tasks) == 9
+    after = imported(applied(objects, bindings.write(before, plan)))
+    expected = {}
+    for name, group, index, on, gpus in plan.tasks:
+        expected[name] = (on, tuple(gpus), plan.tasks[name, group, index].mig_starts)
+    assert running_pods(after) == expected
+    shares = {entry.name: entry.groups[0].task.gpu_share for entry in after.jobs if entry.groups[0].task}
+    assert exact(shares["a/share"] or 0) == Fraction(46, 100)
     assert len(solved(after).tasks) == 0

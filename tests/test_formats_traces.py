@@ -15,6 +15,7 @@ from placement.formats.philly import Traced, busy
 from placement.formats.read import read
 from placement.formats.source import File
 from placement.snapshot import Duration, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot.events import JobArrived
 from placement.snapshot.read import load, load_events, loads, verified
 
 SECONDS = (
@@ -164,7 +165,7 @@ HERE = Running(tasks=(RunningTask(group="g", index=0, node="a", gpus=(0,)),))
 def test_arrivals_in_order_and_of_one_time_in_that_of_the_file() -> None:
     jobs = [Job(name=name, groups=ONE, submit_time=time) for name, time in (("b", 5.0), ("c", 2.0), ("a", 5.0))]
     snapshot, log = arrivals(verified(Snapshot(time=9.0, jobs=tuple(jobs))))
-    assert [(event.time, event.job.name) for event in log.events if hasattr(event, "job")] == [
+    assert [(event.time, event.job.name) for event in log.events if isinstance(event, JobArrived)] == [
         (2.0, "c"),
         (5.0, "b"),
         (5.0, "a"),

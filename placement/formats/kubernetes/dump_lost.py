@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -67,14 +68,19 @@ def lost(snapshot: Snapshot) -> list[str]:
 
 def _unlisted(record: msgspec.Struct, path: str) -> Iterator[str]:
     """Yield the fields of a record that are set, and that no object says."""
-    carried = CARRIED[type(record)]
-    for field in msgspec.structs.fields(record):
-        if field.name not in carried and getattr(record, field.name) != _default(field):
-            yield f"{path}{field.name} is in no object"
+    for name, default in _others(type(record)):
+        if getattr(record, name) != default:
+            yield f"{path}{name} is in no object"
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+@cache
+def _others(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a record that no object says, with their defaults."""
+    return tuple(
+        (field.name, field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory())
+        for field in msgspec.structs.fields(kind)
+        if field.name not in CARRIED[kind]
+    )
 
 
 # --- nodes -------------------------------------------------------------------------------------------------------
