@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import msgspec
 import pytest
 from cli_cases import NODES_CSV, PODS_CSV, placement, refused
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placement.errors import InputError
 from placement.formats.events import arrivals, dumps
@@ -130,6 +133,7 @@ def test_the_log_of_philly() -> None:
         ("submit_time,num_gpu\n-1,2\n", ["line 2, column submit_time"]),
         ("submit_time,num_gpu\nnan,2\n", ["line 2, column submit_time"]),
         ("submit_time,num_gpu\n1e999,2\n", ["line 2, column submit_time"]),
+        ("submit_time,num_gpu\n1e300,2\n", ["line 2, column submit_time"]),
         ("submit_time,num_gpu,duration\n1,2,inf\n", ["line 2, column duration"]),
         ("submit_time,num_gpu\n1,99999999999999999999\n", ["line 2, column num_gpu"]),
         ("submit_time,num_gpu\n1\n", ["line 2", "shorter"]),
@@ -149,6 +153,14 @@ def test_what_is_wrong_is_named(text: str, parts: list[str]) -> None:
     assert error.value.message().count("\n") == 0
     for part in ["jobs", *parts]:
         assert part in str(error.value)
+
+
+@given(st.sampled_from((SECONDS, MINUTES, LOG)), st.integers(0, 10**6), st.sampled_from('09e-+.,"[]{}:\n\x00é'))
+def test_no_change_of_a_trace_ends_in_anything_but_an_input_error(text: str, at: int, new: str) -> None:
+    at %= len(text)
+    for changed in (text[:at] + new + text[at + 1 :], text[:at] + 19 * new + text[at:], text[:at]):
+        with contextlib.suppress(InputError):
+            of(changed, name="philly")
 
 
 def test_one_file_alone() -> None:

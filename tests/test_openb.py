@@ -92,7 +92,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     pods.write_bytes(gzip.compress(PODS.encode())[:-9])
     with pytest.raises(InputError, match="breaks off"):
         openb.read(nodes, pods)
-    nodes.write_bytes(b"\xff\xfe")
+    nodes.write_bytes(b"\xff\xfa")
     pods.write_bytes(gzip.compress(PODS.encode()))
     with pytest.raises(InputError, match="line 1: byte 0xff is not UTF-8"):
         openb.read(nodes, pods)

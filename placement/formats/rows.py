@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from placement.errors import InputError
 from placement.formats.source import File
 
+LARGEST = 1e11
+"""Most units of time that a field of a trace says; of seconds that is 3,000 years."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -49,14 +52,14 @@ class Row:
         return int(text)
 
     def amount(self, column: str) -> float:
-        """Return a finite number of 0 or more; see `number`."""
+        """Return a number of 0 or more, at most `LARGEST`; see `number`."""
         text = self.fields[column]
         try:
             found = float(text)
         except ValueError:
             found = math.nan
-        if not (math.isfinite(found) and found >= 0 and text.isascii()):
-            raise self.error(column, f"{text[:40]!r} is not a number of 0 or more", "correct the field")
+        if not (0 <= found <= LARGEST and text.isascii()):
+            raise self.error(column, f"{text[:40]!r} is not a number from 0 to {LARGEST:,.0f}", "correct the field")
         return found
 
     def error(self, column: str, what: str, remedy: str) -> InputError:
