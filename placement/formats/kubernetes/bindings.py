@@ -7,11 +7,12 @@ node learns which cards are meant in the same write. ``kubectl create -f FILE`` 
 there is nothing to read back.
 
 **Patches** (``kubernetes-patches``) leave the binding to the scheduler of the cluster: strategic merge patches, each a
-Pod with nothing but what it changes. The required node affinity matches ``metadata.name`` in ``matchFields``, which is
-the node itself whatever its labels are. The API server lets the affinity of a pod be narrowed only while the pod has
-scheduling gates; who applies the patch removes the gate afterwards, with ``kubectl patch pod NAME -n NAMESPACE
---type strategic``. ``nodeSelectorTerms`` is one list to a patch: a pod that has terms of its own loses them to this one
-node, on which the plan has already seen to it that they hold.
+Pod with nothing but what it changes, for ``kubectl patch pod NAME -n NAMESPACE --type strategic``. The required node
+affinity matches ``metadata.name`` in ``matchFields``, which is the node itself whatever its labels are. They are for
+pods that are held back by a scheduling gate (KEP-3838, "Pod Mutable Scheduling Directives"): only then may their
+affinity change, and only where they require none of their own, for the terms of ``nodeSelectorTerms`` are alternatives
+and none may be added. The API server refuses the others, and it refuses Bindings of pods with a gate. Who applies a
+patch removes the gate afterwards.
 
 Both carry the annotations that `placement.formats.kubernetes.annotations` lists. Pods that run already are in neither.
 """
