@@ -93,6 +93,7 @@ def test_members_that_are_packed_are_unpacked(tmp_path: Path) -> None:
         (zipped({"a/": b""}), "no file in it"),
         (zipped({f"{index}": b"" for index in range(1001)}), "1001 files"),
     ],
+    ids=range(15),
 )
 def test_damaged_and_hostile_archives(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):

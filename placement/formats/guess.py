@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from placement.formats.source import File
 
 FORMATS = ("kubernetes", "kueue", "volcano", "kai", "slurm", "nvidia-smi", "openb", "philly")
@@ -24,12 +26,34 @@ _SIGNS: tuple[tuple[str, str], ...] = (
         r"(?im)^\s*(SwitchName|BlockName|BlockSizes|NodeName|Name|AutoDetect|PartitionName|JobId|ReservationName)\s*=",
         "slurm",
     ),
-    (r"<nvidia_smi_log|NVSMI LOG|NVIDIA-SMI|(?m:^GPU \d+: )|(?m:^\s*(\x1b\[4m)?\s*GPU0)|GPU instance", "nvidia-smi"),
+    (r"<nvidia_smi_log|NVSMI LOG|NVIDIA-SMI|(?m:^GPU \d+: )|(?m:^\s*(\x1b\[4m)?\s*GPU0)", "nvidia-smi"),
+    (r"GPU instance|Compute instances:|\A[^\n]*\b(gpu_uuid|uuid|pci\.bus_id|memory\.total|mig\.mode)\b", "nvidia-smi"),
+    (r"\A\s*\S*(NODELIST|HOSTNAMES|PARTITION|JOBID)\b", "slurm"),
     (r"\Asn,|\Aname,cpu_milli", "openb"),
     (r'\A\s*\[?\s*\{[^\[]*"(attempts|submitted_time)"\s*:', "philly"),
     (r"\A[^\n]*\b(num_gpus?|scale_factor|num_replicas)\b[^\n]*\n", "philly"),
 )
 """What only files of a format have; the first that is found decides."""
+
+
+class _Top(msgspec.Struct, rename="camel"):
+    """What tells the JSON of one system from that of another."""
+
+    kind: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    api_version: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    raw_objects: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    meta: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def _of_json(data: bytes) -> str:
+    """Return the system that a JSON object is of by its own keys, not those of what is in it; empty where none says."""
+    try:
+        top = msgspec.json.decode(data, type=_Top)
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+    if any(found is not msgspec.UNSET for found in (top.kind, top.api_version, top.raw_objects)):
+        return "kubernetes"
+    return "" if top.meta is msgspec.UNSET else "slurm"
 
 
 def guessed(file: File) -> str:
@@ -42,6 +66,8 @@ def guessed(file: File) -> str:
     """
     if file.format:
         return file.format
+    if file.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" and (name := _of_json(file.data)):
+        return name
     text = file.data[:_START].decode("utf-8", "replace").removeprefix("\ufeff")
     for pattern, name in _SIGNS:
         if re.search(pattern, text, re.DOTALL):

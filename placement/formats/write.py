@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from placement.formats import table
+from placement.formats import mig_parted, table
+from placement.formats.dra import write as dra
+from placement.formats.kai import write as kai
 from placement.formats.kubernetes import bindings, dump
+from placement.formats.kueue import write as kueue
+from placement.formats.slurm import write as slurm
+from placement.formats.volcano import write as volcano
 from placement.plan import Plan
 from placement.snapshot import Snapshot
 
@@ -53,6 +58,14 @@ WRITERS: Mapping[str, PlanWriter | SnapshotWriter] = {
     "kubernetes": PlanWriter(bindings.write, "Bindings of pods to nodes"),
     "kubernetes-patches": PlanWriter(bindings.write_patches, "patches of gated pods, for the scheduler to bind them"),
     "kubernetes-objects": SnapshotWriter(dump.write, "the snapshot as nodes and pods", dump.lost),
+    "kueue": PlanWriter(kueue.write, "admissions of Workloads, topology assignments in slices"),
+    "kueue-v1beta1": PlanWriter(kueue.write_v1beta1, "the same with a list of domains, as older versions have it"),
+    "volcano": PlanWriter(volcano.write, "nominations of nodes, as patches of pods' status"),
+    "kai": PlanWriter(kai.write, "BindRequests"),
+    "dra": PlanWriter(dra.write, "ResourceClaims with their allocation"),
+    "slurm": PlanWriter(slurm.write, "a shell script of scontrol commands"),
+    "slurm-sbatch": PlanWriter(slurm.write_sbatch, "options of sbatch, a line for each job"),
+    "mig-parted": PlanWriter(mig_parted.write, "MIG layouts, a configuration for each sort of node"),
     "csv": PlanWriter(table.write, "a row for each task"),
 }
 """By the name of the format."""

@@ -58,7 +58,8 @@ class Holdings:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self._taken: dict[str, _Taken] = {}
-        self._groups: dict[tuple[str, str], int] = {}
+        self._groups: dict[str, dict[str, int]] = {}
+        """Card of each group of pods that share one, by node."""
 
     def _of(self, node: Node, gpus: tuple[Gpu, ...]) -> _Taken:
         taken = self._taken.get(node.name)
@@ -132,12 +133,17 @@ class Holdings:
 
     def name_group(self, node: Node, group: str, card: int) -> None:
         """Note which card a group of pods shares."""
-        self._groups[node.name, group] = card
+        self._groups.setdefault(node.name, {})[group] = card
+
+    def names(self) -> dict[tuple[str, int], str]:
+        """Return the name of the group of pods that shares a card, by node and index of the card."""
+        return {(node, card): group for node, cards in self._groups.items() for group, card in cards.items()}
 
     def _whole(
         self, node: Node, taken: _Taken, cards: Sequence[int], number: int, bound: bool, where: str
     ) -> list[int]:
-        free = [card for card in cards if not taken.whole[card] and not taken.load[card]]
+        shared = set(self._groups.get(node.name, {}).values())
+        free = [card for card in cards if not taken.whole[card] and not taken.load[card] and card not in shared]
         if bound:
             for zone in node.zones:
                 near = [card for card in free if card in zone.gpus]
@@ -158,15 +164,16 @@ class Holdings:
         self, node: Node, taken: _Taken, cards: Sequence[int], part: Part, groups: tuple[str, ...], where: str
     ) -> list[int]:
         """Return the cards of groups of pods; a group that has none yet gets one that no other group has."""
-        others = {card for (name, group), card in self._groups.items() if name == node.name and group not in groups}
+        known = self._groups.setdefault(node.name, {})
+        others = {card for group, card in known.items() if group not in groups}
         chosen: list[int] = []
         for group in groups:
-            card = self._groups.get((node.name, group))
+            card = known.get(group)
             if card is None or card in chosen or card not in cards:
                 left = [card for card in cards if card not in chosen]
                 free = [card for card in left if card not in others]
                 card = self._shares(taken, free or left, replace(part, gpus=1), where)[0]
-                self._groups[node.name, group] = card
+                known[group] = card
             chosen.append(card)
         return chosen
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from placement.errors import InputError
 from placement.formats.kubernetes.apart import Apart
 from placement.formats.kubernetes.asks import Asks, Tasks
+from placement.formats.kubernetes.card_names import named
 from placement.formats.kubernetes.cards import Cards
 from placement.formats.kubernetes.claims import Claims
 from placement.formats.kubernetes.entries import NODE, Entry, Members
@@ -54,7 +55,7 @@ def read(
     """
     reader = _Reader(objects, cluster, devices, additions, ledger)
     jobs = reader.jobs()
-    return reader.labels.named(), ranked(jobs, ledger)
+    return named(reader.labels.named(), reader.runs.holdings.names()), ranked(jobs, ledger)
 
 
 class _Reader:
@@ -76,6 +77,7 @@ class _Reader:
         self.claims = Claims(devices, self.items, ledger)
         self.items += self.claims.unused()
         self.apart = Apart(cluster, self.labels, ledger)
+        self.runs = Runs(self.labels, self.cards, self.asks, self.claims, ledger)
 
     # --- which pods there are ------------------------------------------------------------------------------------
 
@@ -250,7 +252,7 @@ class _Reader:
             entry.since = _time((item.value.status or PodStatus()).start_time, "status.startTime", item)
             entries[entry.name] = entry
             self.apart.runs(item, self.labels.index[node])
-        Runs(self.labels, self.cards, self.asks, self.claims, self.ledger).hold(list(entries.values()))
+        self.runs.hold(list(entries.values()))
         return entries
 
 
