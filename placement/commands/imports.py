@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from enum import StrEnum
 from typing import Annotated
 
@@ -16,8 +15,8 @@ from placement.formats.events import arrivals as arrivals_of
 from placement.formats.events import dumps as dumps_events
 from placement.formats.guess import FORMATS
 from placement.formats.options import Options
-from placement.formats.read import read
-from placement.formats.source import File, files
+from placement.formats.read import named, read
+from placement.formats.source import files
 from placement.report.ledger import ledger_lines
 from placement.report.terminal import printable, tell
 from placement.snapshot.read import dumps
@@ -97,8 +96,8 @@ def imports(
     The snapshot goes to FILE, or to standard output without one. It carries a ledger of what was read, assumed and
     ignored.
     """
-    named = _named(words)
-    inputs = [path for _, _, path in named]
+    found = named(words)
+    inputs = [path for _, _, path in found]
     target = Output.to(STANDARD if output is None else output, inputs)
     log = None if events is None else _log(events, inputs, target)
     options = Options(
@@ -111,11 +110,9 @@ def imports(
         cards_per_node=_several(cards_per_node, "--cards-per-node", MOST_CARDS),
         unit=None if time_unit is None else UNITS[time_unit],
     )
-    refuse_two_standard_inputs(*(path for _, _, path in named))
-    found: list[File] = []
-    for format_, node, path in named:
-        found.extend(files(path, format_, node))
-    snapshot, coming = read(found, options, strict), None
+    refuse_two_standard_inputs(*inputs)
+    opened = [file for name, node, path in found for file in files(path, name, node)]
+    snapshot, coming = read(opened, options, strict), None
     if log is not None:
         snapshot, coming = arrivals_of(snapshot)
     if verbose:
@@ -124,22 +121,6 @@ def imports(
     if log is not None and coming is not None:
         documents.append((log, dumps_events(coming)))
     write_all(documents)
-
-
-def _named(words: list[str]) -> list[tuple[str, str, str]]:
-    """Return format, node and path of every file."""
-    named, current = [], ""
-    for word in words:
-        node, sign, path = word.partition("=")
-        if word in FORMATS:
-            current = word
-        elif sign and not os.path.lexists(word) and current in ("", "nvidia-smi"):
-            named.append(("nvidia-smi", node, path))
-        else:
-            named.append((current, "", word))
-    if not named:
-        raise UsageError.one("there is no file", "name one behind the format", path=f"import {words[-1]}")
-    return named
 
 
 def _levels(words: list[str] | tuple[()]) -> tuple[tuple[str, str], ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import msgspec
 
 from placement.errors import InputError, UsageError
 from placement.formats import openb, philly
-from placement.formats.guess import OBJECTS, guessed
+from placement.formats.guess import FORMATS, OBJECTS, guessed
 from placement.formats.kubernetes import read as kubernetes
 from placement.formats.ledger import Ledger
 from placement.formats.nvidia_smi import read as nvidia_smi
@@ -20,6 +21,30 @@ from placement.snapshot.read import verified
 
 READERS = {"kubernetes": kubernetes.read, "slurm": slurm.read, "openb": openb.of, "philly": philly.of}
 """What makes a snapshot of a whole cluster, by system."""
+
+
+def named(words: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return format, node and path of every file that words name.
+
+    The name of a format is that of the files behind it; ``NODE=FILE`` is a file of nvidia-smi.
+
+    Raises
+    ------
+    UsageError
+        If they name no file.
+    """
+    found, current = [], ""
+    for word in filter(None, words):
+        node, sign, path = word.partition("=")
+        if word in FORMATS:
+            current = word
+        elif sign and not os.path.lexists(word) and current in ("", "nvidia-smi"):
+            found.append(("nvidia-smi", node, path))
+        else:
+            found.append((current, "", word))
+    if not found:
+        raise UsageError.one("there is no file", f"name one{' behind the format' if words else ''}")
+    return found
 
 
 def read(files: Sequence[File], options: Options | None = None, strict: bool = False) -> Snapshot:
