@@ -227,7 +227,7 @@ def test_compare_prints_json(small: Path) -> None:
 
 def test_compare_knows_every_method_by_itself(small: Path) -> None:
     found = json.loads(placement("compare", small, "--format", "json").stdout)
-    assert len(found["methods"]) == 25
+    assert len(found["methods"]) == 26
 
 
 @pytest.mark.parametrize("objective", ["value", "tasks", "value,tasks"])
