@@ -102,10 +102,10 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "jobs.duration.shared": "run_time",
         "jobs.duration.workload": "run_time",
         "jobs.duration.scaling": None,
-        "jobs.checkpoint_interval": None,
-        "jobs.restart_seconds": None,
-        "jobs.preemptible": None,
-        "jobs.minimum_run_seconds": None,
+        "jobs.checkpoint_interval": "running",
+        "jobs.restart_seconds": "running",
+        "jobs.preemptible": "running",
+        "jobs.minimum_run_seconds": "running",
         "jobs.deadline": None,
         "jobs.hard_deadline": None,
         "jobs.after": None,
@@ -158,10 +158,10 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "jobs.running.tasks.zone": "running",
         "jobs.running.tasks.nics": "running",
         "jobs.running.tasks.mig_starts": "mig",
-        "jobs.running.since": None,
-        "jobs.running.work_done": None,
-        "jobs.running.last_checkpoint": None,
-        "jobs.running.restarts": None,
+        "jobs.running.since": "running",
+        "jobs.running.work_done": "running",
+        "jobs.running.last_checkpoint": "running",
+        "jobs.running.restarts": "running",
         # what to aim for
         "queues": None,
         "policy.objectives": "objectives",
@@ -210,7 +210,11 @@ IN_TIME: Mapping[str, str] = MappingProxyType(
         "policy.max_wait_seconds": "aging",
     }
 )
-"""Fields that count in a schedule alone, and the rule that honours them there; see `placement.schedule`."""
+"""Fields that count in a schedule, and the rule that honours them there; see `placement.schedule`.
+
+What stopping a job would cost makes no difference to a plan, under which running work stays where it is; what else is
+here is refused there.
+"""
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -228,6 +232,11 @@ def _uses(snapshot: Snapshot, without: frozenset[str]) -> dict[str, _Use]:
         _look(snapshot, spec, (), without, uses)
     order = list(RULES)
     return {path: uses[path] for path in sorted(uses, key=order.index)}
+
+
+def timed() -> tuple[str, ...]:
+    """Return the fields that count in a schedule and are refused in a plan."""
+    return tuple(path for path in IN_TIME if path in removable())
 
 
 def timeless(snapshot: Snapshot) -> Snapshot:
@@ -299,6 +308,9 @@ def _refuse_names(without: Iterable[str], honoured: frozenset[str] = frozenset()
     possible = tuple(path for path in removable() if path not in honoured)
     problems = []
     for path in without:
+        if path in IN_TIME and path not in honoured:
+            # also one that makes no difference to a plan
+            continue
         if path in RULES and path not in possible:
             rule = RULES[path] or IN_TIME[path]
             what = f"{path} is honoured ({rule}), so leaving it out would change the problem"

@@ -19,7 +19,7 @@ from placement.formats.kubernetes import bindings, dump
 from placement.formats.options import Options
 from placement.formats.read import read
 from placement.formats.source import File
-from placement.honoured import IN_TIME
+from placement.honoured import timed
 from placement.snapshot import (
     Gpu,
     Job,
@@ -53,7 +53,7 @@ def imported(objects: bytes) -> Snapshot:
 
 
 def solved(snapshot: Snapshot) -> placement.Plan:
-    return placement.solve(snapshot, solver="best-fit", without=tuple(IN_TIME))
+    return placement.solve(snapshot, solver="best-fit", without=timed())
 
 
 # --- what objects carry, drawn --------------------------------------------------------------------------------------

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from bad_snapshots import GOOD
 
 from placement import rules
+from placement.engine import solve
 from placement.errors import UnhonouredError, UsageError
 from placement.honoured import ONLY, RULES, _reset, _spec, refuse_unhonoured, removable
 from placement.snapshot import (
     OBJECTIVES,
+    Gpu,
     Job,
     Node,
     Policy,
@@ -136,7 +140,30 @@ def test_some_objectives() -> None:
 def test_state_of_running_jobs() -> None:
     running = Running(tasks=(RunningTask(group="g", index=0, node="n"),), restarts=2)
     snapshot = verified(msgspec.structs.replace(with_task(Task(), running=running), nodes=(Node(name="n"),)))
-    assert list(problems(snapshot)) == ["jobs[0].running.restarts"]
+    # a plan stops nothing, so it makes no difference; to leave it out is no mistake either
+    assert refuse_unhonoured(snapshot) is snapshot
+    assert refuse_unhonoured(snapshot, ["jobs.running.restarts", "jobs.preemptible"]) is snapshot
+
+
+def test_what_stopping_would_cost_makes_no_difference_to_a_plan() -> None:
+    task = RunningTask(group="g", index=0, node="n", gpus=(0,))
+    states = (
+        Running(tasks=(task,)),
+        Running(tasks=(task,), since=1.0, work_done=2.0, last_checkpoint=3.0, restarts=4),
+    )
+    fields: tuple[dict[str, Any], ...] = (
+        {},
+        {"preemptible": True, "minimum_run_seconds": 9.0, "checkpoint_interval": 5.0, "restart_seconds": 6.0},
+    )
+    nodes = (Node(name="n", gpus=(Gpu(model="A", count=3),)),)
+    places = []
+    for running, more in zip(states, fields, strict=True):
+        group = (TaskGroup(name="g", task=Task(gpus=1)),)
+        jobs = (Job(name="r", groups=group, running=running, **more), Job(name="p", groups=group, **more))
+        plan = solve(Snapshot(time=10.0, nodes=nodes, jobs=jobs))
+        assert plan.checked
+        places.append(list(plan.tasks))
+    assert places[0] == places[1] == [("p", "g", 0, "n", [1])]
 
 
 def test_what_is_honoured_passes_as_it_is() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from placement.errors import UsageError
-from placement.honoured import IN_TIME
+from placement.honoured import timed
 
 SnapshotArgument = Annotated[
     str,
@@ -35,11 +35,11 @@ def _without(fields: list[str] | None) -> list[str] | None:
     """Return the fields, with `TIMED` as all those that count in a schedule alone."""
     if not fields or TIMED not in fields:
         return fields
-    return list(dict.fromkeys(part for field in fields for part in (IN_TIME if field == TIMED else (field,))))
+    return list(dict.fromkeys(part for field in fields for part in (timed() if field == TIMED else (field,))))
 
 
 TIMED = "schedule"
-"""Stands for all fields that count in a schedule alone."""
+"""Stands for all fields that count in a schedule and are refused in a plan."""
 
 WithoutOption = Annotated[
     list[str] | None,
