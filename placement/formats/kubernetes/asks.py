@@ -233,7 +233,7 @@ class Asks:
                 rest[need.resource] = need.units
                 notes.contradiction("a pod runs with cards on a node that has none", "it asks for what is not there")
                 continue
-            if need.resource not in offers:
+            if need.resource not in offers and not offer.profile:
                 notes.contradiction("a pod runs with cards of a resource that its node does not list", "it has them")
             if offer.profile:
                 most = len(offer.cards)

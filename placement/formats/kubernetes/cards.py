@@ -7,7 +7,7 @@ its node gives, and a pending one is kept to nodes on which its number means one
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -295,5 +295,25 @@ def offer_of(offers: Mapping[str, Offer], resource: str, gpus: tuple[Gpu, ...]) 
     offer = offers.get(resource)
     if offer is not None:
         return offer
+    profile = _profile(resource)
+    if profile:
+        made_of = instances(profile, gpus)
+        return made_of if made_of.cards else None
     bare = tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled)
     return Offer(cards=bare) if bare and not resource.startswith(MIG) else None
+
+
+def instances(profile: str, gpus: Sequence[Gpu]) -> Offer:
+    """Return where instances of a profile can be on the cards of a node.
+
+    The last slots come first: where instances are taken one after the other, the large ones before the small ones,
+    those of 4g and 7g keep the first slot, at which alone they start.
+    """
+    pairs = [
+        (card, start)
+        for card, gpu in enumerate(gpus)
+        if gpu.mig_enabled and (geometry := mig.geometry(gpu.model)) is not None
+        if (found := geometry.profile(profile)) is not None
+        for start in sorted(found.starts, reverse=True)
+    ]
+    return Offer(tuple(card for card, _ in pairs), profile=profile, starts=tuple(start for _, start in pairs))

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from placement.collector import collector_paused
 from placement.errors import InputError
 from placement.formats.dra import read as dra
 from placement.formats.kai import read as kai
-from placement.formats.kubernetes import gangs, nodes, pods, zones
+from placement.formats.kubernetes import coscheduling, gangs, nodes, pods, zones
 from placement.formats.kubernetes.objects import Objects
 from placement.formats.kueue import read as kueue
 from placement.formats.ledger import Ledger
 from placement.formats.options import Options
 from placement.formats.source import File
 from placement.formats.volcano import read as volcano
-from placement.snapshot import Job, Snapshot
+from placement.snapshot import Job, Snapshot, TaskGroup
 
-SYSTEMS = (kueue, volcano, kai, gangs)
+SYSTEMS = (kueue, volcano, kai, gangs, coscheduling)
 """Systems beside the core; a pod belongs to the first that knows it."""
 
 
@@ -48,6 +48,8 @@ def read(files: Sequence[File], options: Options, ledger: Ledger) -> Snapshot:
                 f"there is no Node in {names}", "add what `kubectl get nodes -o json` prints", source=""
             )
         named, jobs = pods.read(objects, cluster, devices, additions, ledger)
+        if cluster.levels:
+            _note_free(jobs, ledger)
         objects.note_unread(ledger)
         return Snapshot(
             time=_time(jobs, options, ledger),
@@ -56,6 +58,22 @@ def read(files: Sequence[File], options: Options, ledger: Ledger) -> Snapshot:
             jobs=jobs,
             queues=tuple(queue for addition in additions for queue in addition.queues),
         )
+
+
+def _note_free(jobs: Sequence[Job], ledger: Ledger) -> None:
+    """Note gangs with cards that may lie in several racks, which few of those want who do not say so."""
+    for job in jobs:
+        groups = [group for top in job.groups for group in _all(top)]
+        tasks = [group for group in groups if group.task is not None and group.task.gpus]
+        ruled = job.affinity or any(group.topology is not None for group in groups)
+        if job.running is None and not ruled and sum(group.count for group in tasks) > 1:
+            ledger.assumed("where a gang without a topology rule lies", "anywhere, so in several domains too", job.name)
+
+
+def _all(group: TaskGroup) -> Iterator[TaskGroup]:
+    yield group
+    for inner in group.groups:
+        yield from _all(inner)
 
 
 def _time(jobs: Sequence[Job], options: Options, ledger: Ledger) -> float:

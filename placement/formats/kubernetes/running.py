@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placement.formats.kubernetes.asks import GROUP, RESERVATION, Asks, OnNode
-from placement.formats.kubernetes.cards import Cards, Part
+from placement.formats.kubernetes.cards import Cards, Part, instances
 from placement.formats.kubernetes.claims import Claims, allocated
 from placement.formats.kubernetes.entries import Entry
 from placement.formats.kubernetes.holdings import GPUS, HAMI, Held, Holdings, says, stated
@@ -64,10 +64,23 @@ class Runs:
             self._note_group(item.value, self.labels.nodes[index])
             if found.parts and not self._known(entry, found, [claim for _, claim in claimed]):
                 later.append((entry, found))
+        later.sort(key=self._size, reverse=True)
         for shares in (False, True):
             for entry, found in later:
                 if any(part.share is not None for part, _ in found.parts) == shares:
                     self._assumed(entry, found)
+
+    def _size(self, one: tuple[Entry, OnNode]) -> int:
+        """Return the slots of the largest instance of a pod: small ones go where they leave room for large ones."""
+        entry, found = one
+        profiles = {part.profile for part, _ in found.parts if part.profile}
+        if not profiles:
+            return 0
+        gpus = self.cards.of(self.labels.nodes[self.labels.index[entry.node]])
+        models = {gpu.model for gpu in gpus if gpu.mig_enabled}
+        known = [geometry for model in models if (geometry := mig.geometry(model)) is not None]
+        sizes = [profile.size for geometry in known for name in profiles if (profile := geometry.profile(name)) is not None]
+        return max(sizes, default=0)
 
     def _note_group(self, pod: Pod, node: Node) -> None:
         """Note the card that a reserving pod holds for others."""
@@ -167,16 +180,9 @@ class Runs:
     def _any(self, part: Part, node: Node) -> Offer:
         """Return an offer of all that could be the cards of a claim of which no allocation is known."""
         gpus = self.cards.of(node)
-        if not part.profile:
-            return Offer(tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled))
-        pairs = [
-            (card, start)
-            for card, gpu in enumerate(gpus)
-            if gpu.mig_enabled and (geometry := mig.geometry(gpu.model)) is not None
-            if (profile := geometry.profile(part.profile)) is not None
-            for start in profile.starts
-        ]
-        return Offer(tuple(card for card, _ in pairs), profile=part.profile, starts=tuple(start for _, start in pairs))
+        if part.profile:
+            return instances(part.profile, gpus)
+        return Offer(tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled))
 
 
 def of_daemon(pod: Pod) -> bool:

@@ -7,6 +7,7 @@ the lines named ``gpu`` alone (gres.conf(5)). What AutoDetect finds is not in th
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placement.formats.ledger import Ledger
@@ -130,6 +131,28 @@ def beyond(line: GresLine, cores: int) -> int | None:
     """
     highest = max(numbers(line.cores), default=0) if line.cores else 0
     return highest if highest >= max(cores, 1) else None
+
+
+def near(there: Sequence[GresLine], models: Sequence[str]) -> tuple[frozenset[int], ...]:
+    """Return the cores near each card of a node, by its index; empty where the lines do not say it of each.
+
+    Parameters
+    ----------
+    there : sequence of GresLine
+    models : sequence of str
+        Type of each card, as the node has them.
+
+    Examples
+    --------
+    >>> near((GresLine("gpu", indices=(0, 1), cores="0-1"), GresLine("gpu", indices=(2,), cores="2")), "aaa")
+    (frozenset({0, 1}), frozenset({0, 1}), frozenset({2}))
+    """
+    found: dict[int, frozenset[int]] = {}
+    for one in there:
+        if one.name == CARDS and one.cores:
+            cores = frozenset(numbers(one.cores))
+            found |= {card: cores for card in one.indices if card < len(models) and one.type in ("", models[card])}
+    return tuple(found[card] for card in range(len(models))) if len(found) == len(models) else ()
 
 
 def _line(file: File, line: Line, names: Names, ledger: Ledger) -> GresLine:

@@ -47,6 +47,9 @@ class Host:
     owned : bool
         Whether one user has all of it.
     sockets, cores, threads : int, optional
+        Of the node; of a socket; of a core.
+    near : tuple of frozenset of int
+        Cores near each card, by its index; empty where nothing says them.
     """
 
     item: Item[NodeRecord]
@@ -65,6 +68,12 @@ class Host:
     sockets: int | None = None
     cores: int | None = None
     threads: int | None = None
+    near: tuple[frozenset[int], ...] = ()
+
+    @property
+    def all_cores(self) -> int:
+        """Cores of the node; 0 where it is not said."""
+        return (self.sockets or 0) * (self.cores or 0)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -280,7 +289,10 @@ def node(
 
 
 def zones(host: Host) -> tuple[NumaZone, ...]:
-    """Return the sockets as zones, where the GRES say for each card the one socket that it is near, or nothing."""
+    """Return the cores near cards as zones; or the sockets, where the GRES say for each card the one it is near."""
+    found = _of_cores(host)
+    if found:
+        return found
     cards = [gres for gres in host.gres if gres.is_card]
     if not cards or not host.sockets or not host.cpus or host.cpus % host.sockets or host.sockets > MOST_ZONES:
         return ()
@@ -294,4 +306,24 @@ def zones(host: Host) -> tuple[NumaZone, ...]:
             gpus=tuple(card for card, other in enumerate(near) if other == socket),
         )
         for socket in range(host.sockets)
+    )
+
+
+def _of_cores(host: Host) -> tuple[NumaZone, ...]:
+    """Return the sets of cores that cards are near, which may be half a socket, and the rest; nothing if they overlap."""
+    sets = sorted({cores for cores in host.near if cores}, key=min)
+    total, threads = host.all_cores, host.threads or 1
+    listed = sum(len(cores) for cores in sets)
+    if not sets or len(frozenset().union(*sets)) < listed or listed > total or host.cpus != total * threads:
+        return ()
+    rest = [frozenset(range(total)).difference(*sets)] if listed < total else []
+    if len(sets) + len(rest) > MOST_ZONES:
+        return ()
+    return tuple(
+        NumaZone(
+            id=number,
+            cpu=len(cores) * threads,
+            gpus=tuple(card for card, other in enumerate(host.near) if other == cores),
+        )
+        for number, cores in enumerate([*sets, *rest])
     )

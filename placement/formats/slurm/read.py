@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import msgspec
@@ -101,8 +101,7 @@ def read(files: Sequence[File], options: Options, ledger: Ledger) -> Snapshot:
         if not records.nodes:
             listed = ", ".join(file.name for file in files)
             raise InputError.one(f"there is no node in {listed}", "add what `scontrol show nodes --json` prints")
-        hosts = nodes.read(records.nodes, ledger)
-        _compare(hosts, records.devices, ledger)
+        hosts = _configured(nodes.read(records.nodes, ledger), records.devices, ledger)
         entries = names.entries(records.jobs, ledger)
         time = _time(records, entries, options, ledger)
         parts = partitions.read(records.partitions, hosts, ledger)
@@ -207,17 +206,31 @@ def _items(file: File, path: str, values: Sequence[Value], record: type[T]) -> l
     return found
 
 
-def _compare(
+def _configured(
     hosts: Mapping[str, Host], devices: Mapping[str, tuple[gres_conf.GresLine, ...]] | None, ledger: Ledger
-) -> None:
-    """Note where gres.conf has another number of cards than the node."""
-    for host in hosts.values() if devices is not None else ():
-        lines = (*(devices or {}).get(host.name, ()), *(devices or {}).get(gres_conf.ALL_NODES, ()))
-        configured = gres_conf.cards(lines) if lines else None
+) -> Mapping[str, Host]:
+    """Return the nodes with the cores near their cards that gres.conf lists; note what it has otherwise than they."""
+    if devices is None:
+        return hosts
+    found = {}
+    for host in hosts.values():
+        lines = [*devices.get(host.name, ()), *devices.get(gres_conf.ALL_NODES, ())]
+        configured = gres_conf.cards(tuple(lines)) if lines else None
         there = sum(gres.count for gres in host.gres if gres.name == "gpu")
         if configured is not None and configured != there:
             what = "gres.conf has another number of cards than the node"
             ledger.contradiction(what, "the node", host.item.where)
+        wrong = [one for one in lines if host.all_cores and gres_conf.beyond(one, host.all_cores) is not None]
+        for one in wrong:
+            ledger.contradiction(
+                "gres.conf lists cores that the node does not have; they may be CPUs as nvidia-smi numbers them",
+                "the node; the line says no cores",
+                f"{host.item.where}, {one.where} of gres.conf",
+            )
+        right = [one for one in lines if one not in wrong]
+        plain = all(number == card for number, card in host.numbering.items())
+        found[host.name] = replace(host, near=gres_conf.near(right, host.models) if plain else ())
+    return found
 
 
 def _time(records: _Records, entries: Mapping[str, Entry], options: Options, ledger: Ledger) -> float:
