@@ -12,6 +12,7 @@ from placement.empty import EmptyCluster
 from placement.instance import Assignment, Instance
 from placement.naming import job_names
 from placement.plan import Pending
+from placement.shortage import shortages
 from placement.snapshot import Job, TaskGroup
 
 Reason = tuple[Literal["never", "not_wanted", "no_room"], str]
@@ -56,6 +57,8 @@ def pending(instance: Instance, assignment: Assignment, objectives: Sequence[str
     number = instance.job_class[jobs]
     some = placed[jobs].tolist()
     why = _reasons(instance, np.unique(number[placed[jobs] == 0]).tolist(), chosen)
+    short = shortages(instance, assignment, [kind for kind, reason in why.items() if reason == BESIDE])
+    why |= {kind: ("no_room", f"{BESIDE[1]} ({text})") for kind, text in short.items()}
     partly = {kind: _partly(instance, kind, chosen) for kind in np.unique(number[placed[jobs] > 0]).tolist()}
     reasons = [partly[kind] if tasks else why[kind] for tasks, kind in zip(some, number.tolist(), strict=True)]
     rows = zip(job_names(instance, jobs), some, wanted[jobs].tolist(), reasons, strict=True)

@@ -46,7 +46,7 @@ class Refusals:
             found.add([rule.refusal(task_key, key) or "" for key in keys], number)
         for dimension, capacity in zip(DIMENSIONS, self._capacity, strict=True):
             for name, amount in dimension.demand(task).items():
-                text = _too_little(name)
+                text = too_little(name)
                 known = capacity.get(name)
                 if known is not None:
                     there, number = known
@@ -119,7 +119,7 @@ def _amounts(capacities: Sequence[Mapping[str, Fraction | None]]) -> dict[str, t
     return found
 
 
-def _too_little(resource: str) -> str:
+def too_little(resource: str) -> str:
     """Return that there is less of a resource than a task asks for: of what is counted, or of an amount."""
     counted = {"nics": "NICs", "pods": "pods"}
     return f"too few {counted[resource]}" if resource in counted else f"too little {resource.removeprefix('extended:')}"

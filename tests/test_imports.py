@@ -84,7 +84,8 @@ LAYERS: dict[str, set[str]] = {
     "placement.links": {"snapshot", "instance"},
     "placement.numa": {"units", "snapshot", "instance", "compile"},
     "placement.naming": {"collector", "snapshot", "plan", "instance", "links", "numa", "run_time"},
-    "placement.pending": {"snapshot", "collector", "plan", "instance", "naming", "empty"},
+    "placement.pending": {"snapshot", "collector", "plan", "instance", "naming", "empty", "shortage"},
+    "placement.shortage": {"instance", "refusals", "state"},
     "placement.phases": {"plan", "instance", "evaluate", "solver"},
     # one call: which method is run is the engine's affair
     "placement.run": {"instance", "evaluate", "phases", "solver"},

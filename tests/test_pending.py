@@ -116,7 +116,7 @@ def test_tied_jobs_have_details_of_their_own() -> None:
     assert [(entry.job, entry.reason, entry.placed, entry.detail) for entry in found] == [
         ("two", "no_room", 0, LYING[1]),
         ("one-each", "no_room", 1, LYING_PARTLY[1]),
-        ("free", "no_room", 0, BESIDE[1]),
+        ("free", "no_room", 0, f"{BESIDE[1]} (1: too few cards are free)"),
     ]
     plan = solve(snapshot, solver="first-fit")
     assert {entry.job: entry.detail for entry in plan.pending}["two"] == LYING_PARTLY[1]

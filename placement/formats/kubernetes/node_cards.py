@@ -14,6 +14,7 @@ from placement.formats.kubernetes.vendors import FAMILIES, VENDORS, Family, memo
 from placement.hardware import mig
 from placement.snapshot import Gpu
 from placement.snapshot.fields import MOST_CARDS
+from placement.units import exact
 
 
 def cards(source: Source) -> Cards:
@@ -26,6 +27,8 @@ def cards(source: Source) -> Cards:
         nvidia_cards(source, found, names)
     if source.known.invalid:
         source.disagree("MIG instances that the single strategy does not offer (MIG-INVALID)", "no card is usable")
+    if source.registered is None and any(name.startswith("volcano.sh/vgpu-") for name in names):
+        source.assume("parts of cards of which nothing says how many are a card", KEPT)
     for family in FAMILIES:
         if any(name in family.counts or name in family.parts for name in names):
             _family(source, found, family)
@@ -122,7 +125,7 @@ def _family(source: Source, found: Cards, family: Family) -> None:
             working,
             there - working,
             model=model or UNKNOWN,
-            memory=source.known.memory,
+            memory=source.known.memory or _each(source, family.memory, there),
             compute_capability=source.known.compute_capability,
         )
     for name in family.counts:
@@ -134,6 +137,13 @@ def _family(source: Source, found: Cards, family: Family) -> None:
             source.disagree("parts of cards that are no multiple of the cards", KEPT)
             continue
         found.offer(name, indices, total // there)
+
+
+def _each(source: Source, resource: str, cards: int) -> int | None:
+    """Return the memory of each of some like cards that a resource adds up; None where the node does not state it."""
+    amounts = source.amounts
+    stated = [exact(field[resource]) for field in (amounts.allocatable, amounts.capacity) if resource in field]
+    return int(max(stated) / cards) or None if stated else None
 
 
 def _vendor(source: Source, found: Cards, name: str) -> None:

@@ -79,7 +79,9 @@ class Runs:
         gpus = self.cards.of(self.labels.nodes[self.labels.index[entry.node]])
         models = {gpu.model for gpu in gpus if gpu.mig_enabled}
         known = [geometry for model in models if (geometry := mig.geometry(model)) is not None]
-        sizes = [profile.size for geometry in known for name in profiles if (profile := geometry.profile(name)) is not None]
+        sizes = [
+            profile.size for geometry in known for name in profiles if (profile := geometry.profile(name)) is not None
+        ]
         return max(sizes, default=0)
 
     def _note_group(self, pod: Pod, node: Node) -> None:

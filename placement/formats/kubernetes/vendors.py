@@ -92,12 +92,15 @@ class Family:
         Labels that say how many cards there are.
     model : str
         Where no label of NVIDIA's cards says it; they are all theirs, but for those of a family that has one.
+    memory : str
+        Resource that is the memory of all cards of a node, in bytes.
     """
 
     counts: tuple[str, ...] = ()
     parts: dict[str, int | None] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     model: str = ""
+    memory: str = ""
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -110,6 +113,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         (),
         {"koordinator.sh/gpu-core": 100, "koordinator.sh/gpu-memory-ratio": 100, "koordinator.sh/gpu": 100},
+        memory="koordinator.sh/gpu-memory",
     ),
     Family((), {"tencent.com/vcuda-core": 100, "tencent.com/vcuda-memory": None}),
     Family(

@@ -310,7 +310,7 @@ def zones(host: Host) -> tuple[NumaZone, ...]:
 
 
 def _of_cores(host: Host) -> tuple[NumaZone, ...]:
-    """Return the sets of cores that cards are near, which may be half a socket, and the rest; nothing if they overlap."""
+    """Return the sets of cores that cards are near, such as half a socket, and the rest; nothing where they overlap."""
     sets = sorted({cores for cores in host.near if cores}, key=min)
     total, threads = host.all_cores, host.threads or 1
     listed = sum(len(cores) for cores in sets)
