@@ -66,7 +66,7 @@ CLIQUE = "nvidia.com/gpu.clique"
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 
 
-def node(name: str, labels: Object | None = None, capacity: Object | None = None, **amounts: Any) -> Object:
+def node(name: str, labels: Any = None, capacity: Any = None, **amounts: Any) -> Object:
     has = {"cpu": "64", "memory": "256Gi", "pods": "110", **{key: str(value) for key, value in amounts.items()}}
     return {
         "apiVersion": "v1",

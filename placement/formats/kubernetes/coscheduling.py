@@ -72,9 +72,10 @@ def read(objects: Objects, ledger: Ledger) -> Addition:
             ledger.read("pod groups of coscheduling", item.where)
     for pod in objects.of("", "Pod", _Seen):
         key = _key(pod.value.metadata)
-        if key is not None and key not in gangs and (least := _least(pod)) is not None:
+        said = None if key is None or key in gangs else _least(pod)
+        if key is not None and said is not None:
             _note(pod.value.metadata, pod.where, pod.file, ledger)
-            gangs[key] = _gang(key, least, pod.where)
+            gangs[key] = _gang(key, said, pod.where)
             ledger.read("gangs that pods say themselves", pod.where)
     return Addition(gangs=tuple(gangs.values()), member=lambda pod: _member(pod, gangs))
 

@@ -49,7 +49,7 @@ def entries(items: Iterable[Item[JobRecord]], ledger: Ledger) -> dict[str, Entry
         kind, unknown = states.of_job(item.value.job_state)
         if unknown or not kind:
             ledger.contradiction(
-                "a job is in a state that is not known", "its nodes: it runs if it has any", item.where
+                "a job is in a state that is not known", "that it runs if it has nodes", item.where
             )
             kind = kind or ("holds" if item.value.nodes else "ended")
         if kind == "ended":

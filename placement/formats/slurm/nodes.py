@@ -251,7 +251,7 @@ def _note(host: Host, ledger: Ledger) -> None:
         why = "counted beside the cards that they are shares of"
         ledger.unsupported("shares of cards (mps, shard)", why, where, host.item.file)
     if len(types) > 1:
-        ledger.assumed("numbers of a node's devices", "they run through its types in their order", where)
+        ledger.assumed("numbers of a node's devices", "counted through its types in the order of its Gres", where)
 
 
 def node(
