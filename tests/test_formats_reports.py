@@ -29,13 +29,13 @@ test_mig_reports.py. Where each of the 82 reports that were looked at has its te
 62, 66-73    here: files of Slurm
 63, 65       here: pairs of one zone; zones without CPUs (zones: memory of cards is no zone)
 75-81        here: amounts of memory
-82           highs: a bound is a bound; exact_rounding: points are whole and feasible
-84, 90, 91   highs_past: whole data is not exceeded by a tolerance; highs: coefficients the solver refuses
-85, 86, 89   soundness: a heavy gang hides nothing from the bound; highs: presolve changes no optimum; highs_past
-93, 96       highs: no values at a limit of 0 seconds; what there is at a limit; exact_rounding: time that runs out
-97, 99       soundness: values beyond a double; units: refused; bounds are those of the data
+82, 89       highs: a bound is a bound; highs_past, exact_rounding: points are whole and feasible, and checked as such
+84, 90, 91   highs_past: magnitudes that differ much, whole data is not exceeded by a tolerance
+85, 86       highs_past: magnitudes that differ much; soundness: a heavy gang hides nothing; highs: presolve, safe bound
+93, 96       highs: no values at a limit of 0 seconds, what there is at a limit; exact_rounding: time that runs out
+97, 99       soundness: values beyond a double; units: refused; nobody guesses a bound: it comes from the data
 100          highs: infeasible holds nothing
-101-103      read: wrong snapshots (NaN); here: amounts of memory
+101-103      read: wrong snapshots (NaN by its place); here: amounts of memory
 109, 110     here: sidecars and overhead
 115          here: files of Slurm
 ===========  ==========================================================================================================
@@ -696,7 +696,9 @@ def test_cards_free_on_two_sockets_are_not_free_on_one() -> None:
         for i, (cards, number) in enumerate(held)
     ]
     for number, fits in ((4, 0), (3, 0), (2, 1)):
-        assert started(gpus("n", 8), zones, *old, pod("new", "", {GPU: number, **sizes})) == fits
+        plan = solved(snapshot_of(gpus("n", 8), zones, *old, pod("new", "", {GPU: number, **sizes})))
+        assert len(plan.tasks) == fits
+        assert all(one.detail.endswith("(1: too little is free within its NUMA zones)") for one in plan.pending)
     # packed on one socket the same pods leave the other
     packed = [{**one, "metadata": {**one["metadata"], "annotations": {}}} for one in old]
     assert started(gpus("n", 8), zones, *packed, pod("new", "", {GPU: 4, **sizes})) == 1
@@ -860,6 +862,8 @@ def test_a_card_may_reach_half_a_socket() -> None:
 def test_cores_are_zones_where_they_are_told_apart(lines: str, zones: list[tuple[int, tuple[int, ...]]]) -> None:
     conf = File("gres.conf", f"Name=gpu Type=h100 {lines}\n".encode())
     assert [(zone.cpu, zone.gpus) for zone in near(1, conf, **TWO_SOCKETS).nodes[0].zones] == zones
+    # beside MIG instances, numbers of devices are not those of cards
+    assert near(1, conf, gres="gpu:1g.5gb:7,gpu:h100:4", **TWO_SOCKETS).nodes[0].zones == ()
 
 
 @pytest.mark.parametrize(("cores", "named"), [("48-63,176-191", True), ("48-63,127", False), ("128", True)])

@@ -155,3 +155,43 @@ def test_a_better_point_found_from_the_start_is_not_lost() -> None:
     )
     solved = highs.solve(p, start=np.array([0, 0, 1, 0, 0, 2, 0, 1, 0], dtype=np.float64))
     assert (solved.why, solved.objective, solved.bound) == (Why.OPTIMAL, 2, 2)
+
+
+def test_magnitudes_that_differ_much_change_no_answer() -> None:
+    """Kinds of reports in ERGO-Code/HiGHS: 1721, 1527, 2271 and 1100."""
+    # three of 10^9 and 100 in binaries are never 999,999,998, though a ten millionth of one of them would do
+    mixed = program_of_rows(
+        sense=1,
+        cost=[0] * 4,
+        lower=[0] * 4,
+        upper=[1] * 4,
+        integer=[True] * 4,
+        rows=[(999_999_998, {0: 1e9, 1: 1e9, 2: 1e9, 3: 100}, 999_999_998)],
+    )
+    assert highs.solve(mixed).why is Why.INFEASIBLE
+    # y >= 50 is nothing without its switch, x >= 10^-8 y
+    switch = program_of_rows(
+        sense=1, cost=[1, 0], lower=[0, 50], upper=[1, 1e8], integer=[True, False], rows=[(-INF, {0: -1, 1: 1e-8}, 0)]
+    )
+    assert highs.solve(switch).objective == 1
+    # 4 * 10^-5 x + 10^9 y >= 2 * 10^9, and no more of x than of y: feasible, y = 2
+    ranges = program_of_rows(
+        sense=1,
+        cost=[1, 1],
+        lower=[0, 0],
+        upper=[INF, INF],
+        integer=[False, True],
+        rows=[(2e9, {0: 4e-5, 1: 1e9}, INF), (-INF, {0: 4e-5, 1: -1e9}, 0)],
+    )
+    assert highs.solve(ranges).objective == 2
+    # costs m and 15 m of two binaries of which both fit: -16 m
+    for scale in (1, 10, 100, 1000, 10_000):
+        scaled = program_of_rows(
+            sense=1,
+            cost=[-scale, -15 * scale],
+            lower=[0, 0],
+            upper=[1, 1],
+            integer=[True, True],
+            rows=[(-INF, {0: 1, 1: 1}, 2)],
+        )
+        assert highs.solve(scaled).objective == -16 * scale
