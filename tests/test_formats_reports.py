@@ -705,7 +705,7 @@ def test_cards_free_on_two_sockets_are_not_free_on_one() -> None:
 
 
 def test_pairs_are_of_one_zone_where_all_links_are_alike() -> None:
-    """go-gpuallocator: eight cards with SYS between all of them, four in each zone; cards 1 and 6 are held."""
+    """go-gpuallocator: eight cards with SYS between all of them, four in each zone, some are held."""
     names = [f"GPU{i}" for i in range(8)]
     rows = [
         "\t".join(
@@ -722,12 +722,15 @@ def test_pairs_are_of_one_zone_where_all_links_are_alike() -> None:
     header = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
     legend = "Legend:\n\n  X    = Self\n  SYS  = far\n  NV#  = NVLinks\n"
     topo = File("topo.txt", ("\n".join([header, *rows]) + f"\n\n{legend}").encode())
-    data = {
-        "items": [gpus("n", 8), *[pod(f"old-{card}", "n", {GPU: 1}, {"gpu-placement.io/gpus": card}) for card in "16"]]
-    }
-    old = File("dump.json", json.dumps({"apiVersion": "v1", "kind": "List", **data}).encode())
-    snapshot = read([old, topo])
-    assert [zone.gpus for zone in snapshot.nodes[0].zones] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    # of 3, 4 and 7 the last two, of 0 and 3 to 5 and 7 a pair of either zone
+    for held, pairs in (("01256", [(4, 7)]), ("126", [(0, 3), (4, 5), (4, 7), (5, 7)])):
+        old = [pod(f"old-{card}", "n", {GPU: 1}, {"gpu-placement.io/gpus": card}) for card in held]
+        items = [gpus("n", 8), *old, pod("pair", "", {GPU: 2})]
+        dump = File("dump.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode())
+        snapshot = read([dump, topo])
+        assert [zone.gpus for zone in snapshot.nodes[0].zones] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+        ((*_, cards),) = solved(snapshot).tasks
+        assert tuple(cards) in pairs
 
 
 def test_zones_without_cpus_are_no_zones() -> None:
