@@ -48,9 +48,7 @@ def entries(items: Iterable[Item[JobRecord]], ledger: Ledger) -> dict[str, Entry
     for item in items:
         kind, unknown = states.of_job(item.value.job_state)
         if unknown or not kind:
-            ledger.contradiction(
-                "a job is in a state that is not known", "that it runs if it has nodes", item.where
-            )
+            ledger.contradiction("a job is in a state that is not known", "that it runs if it has nodes", item.where)
             kind = kind or ("holds" if item.value.nodes else "ended")
         if kind == "ended":
             ended += 1
