@@ -50,8 +50,8 @@ def test_pods_that_do_not_exist_yet_ask_for_what_the_template_or_the_others_do()
     gang = Gang("ns/g", (GangGroup("pods", count=4), GangGroup("late", 2, template=template), GangGroup("none")))
     (one,) = read(cluster(node("n")), members(2), additions=[labelled(gang)]).jobs
     assert [(g.name, g.count, g.task.gpus) for g in one.groups if g.task] == [("pods", 4, 1), ("late", 2, 4)]
-    # names are known of all tasks of a group, or of none
-    assert one.task_names == {}
+    # the pods that are there come first, and the others have no names
+    assert one.task_names == {"pods": ("ns/g-0", "ns/g-1")}
 
 
 def test_pods_of_a_group_that_ask_for_different_things_are_groups_of_their_own() -> None:

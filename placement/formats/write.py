@@ -11,6 +11,7 @@ from placement.formats.kai import write as kai
 from placement.formats.kubernetes import bindings, dump
 from placement.formats.kueue import write as kueue
 from placement.formats.slurm import write as slurm
+from placement.formats.tasks import unnamed
 from placement.formats.volcano import write as volcano
 from placement.plan import Plan
 from placement.snapshot import Snapshot
@@ -55,14 +56,14 @@ class SnapshotWriter:
 
 
 WRITERS: Mapping[str, PlanWriter | SnapshotWriter] = {
-    "kubernetes": PlanWriter(bindings.write, "Bindings of pods to nodes"),
-    "kubernetes-patches": PlanWriter(bindings.write_patches, "patches of gated pods, for the scheduler to bind them"),
+    "kubernetes": PlanWriter(bindings.write, "Bindings of pods to nodes", unnamed),
+    "kubernetes-patches": PlanWriter(bindings.write_patches, "patches of gated pods, for the scheduler to bind them", unnamed),
     "kubernetes-objects": SnapshotWriter(dump.write, "the snapshot as nodes and pods", dump.lost),
-    "kueue": PlanWriter(kueue.write, "admissions of Workloads, topology assignments in slices"),
-    "kueue-v1beta1": PlanWriter(kueue.write_v1beta1, "the same with a list of domains, as older versions have it"),
-    "volcano": PlanWriter(volcano.write, "nominations of nodes, as patches of pods' status"),
-    "kai": PlanWriter(kai.write, "BindRequests"),
-    "dra": PlanWriter(dra.write, "ResourceClaims with their allocation"),
+    "kueue": PlanWriter(kueue.write, "admissions of Workloads, topology assignments in slices", kueue.notes),
+    "kueue-v1beta1": PlanWriter(kueue.write_v1beta1, "the same with a list of domains, as older versions have it", kueue.notes),
+    "volcano": PlanWriter(volcano.write, "nominations of nodes, as patches of pods' status", unnamed),
+    "kai": PlanWriter(kai.write, "BindRequests", unnamed),
+    "dra": PlanWriter(dra.write, "ResourceClaims with their allocation", dra.notes),
     "slurm": PlanWriter(slurm.write, "a shell script of scontrol commands"),
     "slurm-sbatch": PlanWriter(slurm.write_sbatch, "options of sbatch, a line for each job"),
     "mig-parted": PlanWriter(mig_parted.write, "MIG layouts, a configuration for each sort of node"),

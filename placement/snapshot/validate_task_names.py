@@ -13,7 +13,7 @@ MOST_DEPTH = 16
 
 
 def judge_task_names(job: Job) -> Iterator[Found]:
-    """Yield what is wrong with `Job.task_names`: each listed group has a name for each of its tasks."""
+    """Yield what is wrong with `Job.task_names`: each listed group has names for its tasks, or for the first of them."""
     if job.count > 1:
         yield ".task_names", f"the entry stands for {show(job.count)} jobs", "give each job an entry of its own"
         return
@@ -23,8 +23,9 @@ def judge_task_names(job: Job) -> Iterator[Found]:
         if path not in counts:
             what = f"there is no group with tasks in this job called {show(path)}"
             yield end, what, suggestion(path, sorted(counts))
-        elif len(given) != counts[path]:
-            yield end, f"{many(len(given), 'name')} for {many(counts[path], 'task')}", "name each task, or none of them"
+        elif len(given) > counts[path]:
+            what = f"{many(len(given), 'name')} for {many(counts[path], 'task')}"
+            yield end, what, "name each task, or the first of them"
         for index, text in enumerate(given):
             yield from name(f"{end}[{index}]", text)
         yield from distinct(end, given, "task")

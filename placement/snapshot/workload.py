@@ -379,7 +379,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         Absent for a pending job.
     task_names : dict of str to tuple of str
         Name of each task by index in the system that the job is from, such as a pod's ``namespace/name``, by path of
-        the group. Not for counted jobs. A group that is not listed has no names but these.
+        the group. Not for counted jobs. A group that is not listed has no names but these; where fewer are listed than
+        there are tasks, the last ones have none, as pods that do not exist yet.
     """
 
     name: str

@@ -22,6 +22,8 @@ from placement.snapshot.report import show
 from placement.units import exact
 
 NVIDIA = "gpu.nvidia.com"
+DRIVER_LABEL, POOL_LABEL = "gpu-placement.io/device-driver", "gpu-placement.io/device-pool"
+"""Labels of a node of the snapshot: driver and pool of its cards, where they are not NVIDIA's and called as it is."""
 _SLOT = re.compile(r"memory-slice-([0-9]{1,2})")
 _NAMED = (
     re.compile(r"(?P<card>.+)-mig-[0-9]+g[0-9]+gb.*-[0-9]{1,3}-(?P<start>[0-9]{1,2})"),

@@ -109,4 +109,4 @@ def _shared(requests: Mapping[str, Item[BindRequest]], pod: Pod) -> tuple[str, .
     if labels.get(GPU_GROUP):
         return (labels[GPU_GROUP],)
     item = requests.get(pod.metadata.key)
-    return tuple(item.value.spec.selected_groups or ()) if item else ()
+    return item.value.spec.groups if item else ()

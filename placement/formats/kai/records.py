@@ -102,11 +102,22 @@ class KaiQueue(_Record):
     spec: _QueueSpec = msgspec.field(default_factory=_QueueSpec)
 
 
+class _SharedCard(_Record):
+    id: str = ""
+
+
 class _BindSpec(_Record):
     pod_name: str = ""
     selected_node: str = ""
     # the one spelling that does not follow from the name here
     selected_groups: list[str] | None = msgspec.field(name="selectedGPUGroups", default=None)
+    selected_fractional_gpu_groups: list[_SharedCard] | None = None
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the shared cards: as newer versions say them, else as older ones do."""
+        newer = tuple(one.id for one in self.selected_fractional_gpu_groups or ())
+        return newer or tuple(self.selected_groups or ())
 
 
 class _BindStatus(_Record):

@@ -3,7 +3,8 @@
 .. code-block:: text
 
     gpu-placement.io/gpus        indices of its cards on the node: "0,1"
-    gpu-placement.io/mig-starts  first memory slot of its MIG instance on each of these cards: "4"
+    gpu-placement.io/mig-starts  first memory slot of its MIG instance on each of these cards: "4";
+                                 "-" on one that it has whole
     gpu-placement.io/zones       NUMA zones that its CPU, memory and NICs come from: "0"
     gpu-placement.io/cpuset      all CPUs of these zones, as cpuset.cpus takes them: "0-31,64-95"
     gpu-placement.io/nics        names of its NICs: "mlx5_0,mlx5_1"
@@ -25,12 +26,14 @@ ZONES = f"{PREFIX}/zones"
 CPUSET = f"{PREFIX}/cpuset"
 NICS = f"{PREFIX}/nics"
 DEVICES = f"{PREFIX}/devices"
+WHOLE = "-"
+"""Slot of a card that a pod has whole, beside instances on others."""
 
 
 def of_place(
     *,
     gpus: Iterable[int] = (),
-    mig_starts: Iterable[int] = (),
+    mig_starts: Iterable[int | str] = (),
     zones: Iterable[int] = (),
     cpuset: str = "",
     nics: Iterable[str] = (),

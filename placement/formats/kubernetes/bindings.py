@@ -19,17 +19,15 @@ Both carry the annotations that `placement.formats.kubernetes.annotations` lists
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from placement.errors import InputError
-from placement.formats.kubernetes.annotations import of_place
-from placement.formats.tasks import PlacedTask, placed, pod_of
+from placement.formats.kubernetes.annotations import WHOLE, of_place
+from placement.formats.tasks import PlacedTask, pods
 from placement.plan import Plan
 from placement.snapshot import Snapshot
-from placement.snapshot.report import show
 
 
 def write(snapshot: Snapshot, plan: Plan) -> bytes:
@@ -45,44 +43,31 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
     Raises
     ------
     InputError
-        If the snapshot does not say which pod a task is, or says one pod twice.
+        If the snapshot does not say of any task which pod it is, or two jobs have one pod.
     """
-    return _list([_binding(task, *pod) for task, pod in _pods(snapshot, plan)])
+    return _list([_binding(tasks, *pod) for pod, tasks in pods(snapshot, plan).items()])
 
 
 def write_patches(snapshot: Snapshot, plan: Plan) -> bytes:
     """Return a List of strategic merge patches, one for each pod that the plan starts; see `write`."""
-    return _list([_patch(task, *pod) for task, pod in _pods(snapshot, plan)])
+    return _list([_patch(tasks, *pod) for pod, tasks in pods(snapshot, plan).items()])
 
 
-def _pods(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[PlacedTask, tuple[str, str]]]:
-    known: dict[tuple[str, str], str] = {}
-    for task in placed(snapshot, plan):
-        pod = pod_of(task)
-        if pod in known:
-            raise InputError.one(
-                f"jobs {show(known[pod])} and {show(task.job_name)} both say that a task is the pod {show(task.name)}",
-                "correct the `task_names` of one",
-            )
-        known[pod] = task.job_name
-        yield task, pod
-
-
-def _binding(task: PlacedTask, namespace: str, name: str) -> dict[str, Any]:
+def _binding(tasks: Sequence[PlacedTask], namespace: str, name: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": name, "namespace": namespace, **_annotated(task)},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": task.place.node},
+        "metadata": {"name": name, "namespace": namespace, **_annotated(tasks)},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": tasks[0].place.node},
     }
 
 
-def _patch(task: PlacedTask, namespace: str, name: str) -> dict[str, Any]:
-    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [task.place.node]}]}
+def _patch(tasks: Sequence[PlacedTask], namespace: str, name: str) -> dict[str, Any]:
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [tasks[0].place.node]}]}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, **_annotated(task)},
+        "metadata": {"name": name, "namespace": namespace, **_annotated(tasks)},
         "spec": {
             "affinity": {
                 "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
@@ -91,15 +76,17 @@ def _patch(task: PlacedTask, namespace: str, name: str) -> dict[str, Any]:
     }
 
 
-def _annotated(task: PlacedTask) -> dict[str, dict[str, str]]:
-    place = task.place
+def _annotated(tasks: Sequence[PlacedTask]) -> dict[str, dict[str, str]]:
+    """Return the annotations of a pod: cards of all its tasks in turn, each with its slot where it is an instance."""
+    gpus, devices = [gpu for task in tasks for gpu in task.place.gpus], tasks[0].node.devices
+    slots = [slot for task in tasks for slot in task.place.mig_starts or [WHOLE] * len(task.place.gpus)]
     found = of_place(
-        gpus=place.gpus,
-        mig_starts=place.mig_starts,
-        zones=place.zones,
-        cpuset=place.cpus,
-        nics=place.nics,
-        devices=[task.node.devices[gpu] for gpu in place.gpus] if task.node.devices else (),
+        gpus=gpus,
+        mig_starts=slots if any(task.place.mig_starts for task in tasks) else (),
+        zones=dict.fromkeys(zone for task in tasks for zone in task.place.zones),
+        cpuset=",".join(dict.fromkeys(task.place.cpus for task in tasks if task.place.cpus)),
+        nics=[nic for task in tasks for nic in task.place.nics],
+        devices=[devices[gpu] for gpu in gpus] if devices else (),
     )
     return {"annotations": found} if found else {}
 

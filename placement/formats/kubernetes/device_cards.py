@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from placement.formats.dra.slices import DRIVER_LABEL, NVIDIA, POOL_LABEL
 from placement.formats.kubernetes.found import Cards, Source, append
 from placement.formats.kubernetes.node_labels import UNKNOWN
 from placement.formats.kubernetes.parts import Claim, Device
 from placement.hardware import mig
 from placement.hardware.layouts import Instance, clash, in_order
 from placement.snapshot import Gpu, MigInstance
-from placement.snapshot.fields import MOST_CARDS
+from placement.snapshot.fields import MOST_CARDS, wrong_name
 
 
 def cut_cards(claims: Iterable[Claim]) -> dict[str, set[int]]:
@@ -88,3 +89,9 @@ def _card(source: Source, device: Device, cut: bool) -> Gpu:
         if static
         else (),
     )
+
+
+def pool_labels(node: str, driver: str, pool: str) -> dict[str, str]:
+    """Return the labels that say driver and pool of a node's cards, where these are not what a writer assumes."""
+    labels = {DRIVER_LABEL: driver} if driver != NVIDIA else {}
+    return labels if pool == node or wrong_name(pool) else {**labels, POOL_LABEL: pool}

@@ -115,7 +115,7 @@ class Pods:
         self, job: Job, group: Leaf, index: int, place: RunningTask | None, namespace: str, name: str, gang: str = ""
     ) -> dict[str, Any]:
         said = job.task_names.get(group.path, ())
-        if said and is_pod(said[index]):
+        if index < len(said) and is_pod(said[index]):
             namespace, _, name = said[index].partition("/")
         made: dict[str, Any] = {"name": name, "namespace": namespace}
         if job.submit_time is not None and EARLIEST <= job.submit_time <= LATEST:

@@ -123,7 +123,8 @@ class GangJob:
                 own = free_name(own, taken)
             paths = paths_of(f"{path}{title}/{own}" if nested else f"{path}{own}", kind.tasks)
             made.append(group_of(own, kind.tasks, kind.count, least, None if nested else topology))
-            if not kind.missing:
+            # a job of one task that says no names at all would be the pod of its own name
+            if kind.entries or kind.count == 1:
                 self.names.update(dict.fromkeys(paths, tuple(entry.name for entry in kind.entries)))
             for index, entry in enumerate(kind.entries if self.running else ()):
                 self.places += places_of(entry, paths, index)

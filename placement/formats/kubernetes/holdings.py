@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from placement.formats.kubernetes.annotations import WHOLE
 from placement.formats.kubernetes.cards import Part
 from placement.formats.kubernetes.parts import Offer
 from placement.formats.ledger import Ledger
@@ -221,10 +222,10 @@ def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | Non
     """Return cards and slots that annotations of a running pod say; None where they say none that the node has."""
     if GPUS in annotations:
         cards = _numbers(annotations[GPUS])
-        starts = _numbers(annotations[STARTS]) if STARTS in annotations else None
-        if cards is None or (starts is not None and len(starts) != len(cards)):
+        starts = _slots(annotations[STARTS]) if STARTS in annotations else [None] * len(cards or ())
+        if cards is None or starts is None or len(starts) != len(cards):
             return None
-        return list(zip(cards, starts if starts is not None else [None] * len(cards), strict=True))
+        return list(zip(cards, starts, strict=True))
     if HAMI in annotations:
         by_name = {name: index for index, name in enumerate(node.devices)}
         uuids = [
@@ -241,6 +242,14 @@ def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | Non
 def says(annotations: dict[str, str]) -> bool:
     """Return whether annotations of a pod say which cards it has."""
     return GPUS in annotations or "," in annotations.get(HAMI, "")
+
+
+def _slots(text: str) -> list[int | None] | None:
+    """Return slots of instances, None for a card that is whole."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part == WHOLE or re.fullmatch(r"[0-9]{1,6}", part, re.ASCII) for part in parts):
+        return None
+    return [None if part == WHOLE else int(part) for part in parts]
 
 
 def _numbers(text: str) -> list[int] | None:

@@ -13,7 +13,7 @@ import msgspec
 from placement.errors import InputError
 from placement.formats.kubernetes import hami
 from placement.formats.kubernetes.amounts import amounts, countable, fields
-from placement.formats.kubernetes.device_cards import add_devices, cut_cards
+from placement.formats.kubernetes.device_cards import add_devices, cut_cards, pool_labels
 from placement.formats.kubernetes.found import Source
 from placement.formats.kubernetes.levels import whereabouts
 from placement.formats.kubernetes.node_cards import cards
@@ -112,6 +112,8 @@ def read(
         node, offers[name] = _node(
             item, position, mine, devices.by_node.get(name, ()), cut.get(name, frozenset()), ledger
         )
+        if name in devices.drivers and (more := pool_labels(name, *devices.drivers[name])):
+            node = msgspec.structs.replace(node, labels={**node.labels, **more})
         nodes.append(node)
         if mine is not None and mine.policy:
             policies[name] = mine.policy

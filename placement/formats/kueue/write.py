@@ -70,6 +70,22 @@ def document(snapshot: Snapshot, plan: Plan, *, version: str = "v1beta2", labels
     InputError
         If the name of a job is not ``namespace/name``, or a node in use does not have one of the labels.
     """
+    jobs, left = _parted(snapshot, plan)
+    items = [_workload(name, tasks, version, tuple(labels)) for name, tasks in jobs.items()]
+    whole: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": items}
+    if left:
+        said = "; ".join(f"{count} {what}" for what, count in left.items())
+        whole["metadata"] = {"annotations": {LEFT_OUT: said}}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
+
+
+def notes(snapshot: Snapshot, plan: Plan) -> list[str]:
+    """Return what of a plan is in no admission, a line each."""
+    return [f"{count:,} {what}; write them as kubernetes" for what, count in _parted(snapshot, plan)[1].items()]
+
+
+def _parted(snapshot: Snapshot, plan: Plan) -> tuple[dict[str, list[PlacedTask]], Counter[str]]:
+    """Return what is written, by job, and how many pods are not, by why."""
     jobs: dict[str, list[PlacedTask]] = defaultdict(list)
     left: Counter[str] = Counter()
     for task in placed(snapshot, plan):
@@ -77,16 +93,13 @@ def document(snapshot: Snapshot, plan: Plan, *, version: str = "v1beta2", labels
             continue
         if _alone(task):
             left["pods that are in no workload"] += 1
+        elif task.job_name.partition("#")[2].startswith("pending"):
+            left["pods of workloads that are admitted already and run in part"] += 1
         elif "/" in task.job_name and not _NAME.fullmatch(task.job_name.partition("/")[2]):
             left["pods of jobs that are no workload by themselves"] += 1
         else:
             jobs[task.job_name].append(task)
-    items = [_workload(name, tasks, version, tuple(labels)) for name, tasks in jobs.items()]
-    whole: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": items}
-    if left:
-        said = "; ".join(f"{count} {what}" for what, count in left.items())
-        whole["metadata"] = {"annotations": {LEFT_OUT: said}}
-    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
+    return jobs, left
 
 
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
