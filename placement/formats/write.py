@@ -57,10 +57,14 @@ class SnapshotWriter:
 
 WRITERS: Mapping[str, PlanWriter | SnapshotWriter] = {
     "kubernetes": PlanWriter(bindings.write, "Bindings of pods to nodes", unnamed),
-    "kubernetes-patches": PlanWriter(bindings.write_patches, "patches of gated pods, for the scheduler to bind them", unnamed),
+    "kubernetes-patches": PlanWriter(
+        bindings.write_patches, "patches of gated pods, for the scheduler to bind them", unnamed
+    ),
     "kubernetes-objects": SnapshotWriter(dump.write, "the snapshot as nodes and pods", dump.lost),
     "kueue": PlanWriter(kueue.write, "admissions of Workloads, topology assignments in slices", kueue.notes),
-    "kueue-v1beta1": PlanWriter(kueue.write_v1beta1, "the same with a list of domains, as older versions have it", kueue.notes),
+    "kueue-v1beta1": PlanWriter(
+        kueue.write_v1beta1, "the same with a list of domains, as older versions have it", kueue.notes
+    ),
     "volcano": PlanWriter(volcano.write, "nominations of nodes, as patches of pods' status", unnamed),
     "kai": PlanWriter(kai.write, "BindRequests", unnamed),
     "dra": PlanWriter(dra.write, "ResourceClaims with their allocation", dra.notes),

@@ -26,6 +26,9 @@ ZONES = f"{PREFIX}/zones"
 CPUSET = f"{PREFIX}/cpuset"
 NICS = f"{PREFIX}/nics"
 DEVICES = f"{PREFIX}/devices"
+JOINED, GROUP = f"{PREFIX}/joined", f"{PREFIX}/group"
+"""Of a Workload whose pod groups start together or not at all ("true"), which the core does not say; of a pod group the
+path of the group of tasks that it is."""
 WHOLE = "-"
 """Slot of a card that a pod has whole, beside instances on others."""
 

@@ -14,7 +14,8 @@ them. Cards that are not well are in the capacity alone.
 ``gpu-fraction`` of KAI. Running tasks are bound pods with the annotations that
 `placement.formats.kubernetes.annotations` lists.
 A job of several pods is a ``PodGroup`` of ``scheduling.k8s.io/v1alpha2``, and one of several groups a ``Workload`` with
-a PodGroup for each, of which no object says that all have to start; their pods name them in ``spec.schedulingGroup``.
+a PodGroup for each, of which an annotation of ours alone says that all have to start; their pods name them in
+``spec.schedulingGroup``.
 
 Not carried: what `placement.formats.kubernetes.dump_lost` names, which `lost` does for a snapshot at hand: NUMA zones,
 links, NICs, names of cards, limits, reservations, queues, the policy, run times, deadlines, order, affinity, where data

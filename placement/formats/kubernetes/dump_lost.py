@@ -41,6 +41,10 @@ CARRIED: dict[type[msgspec.Struct], tuple[str, ...]] = {
 """Fields that objects say, by record; the functions below name those of which not every value is."""
 
 
+MOST_GROUPS = 8
+"""Groups of pods in a Workload of the core."""
+
+
 def lost(snapshot: Snapshot) -> list[str]:
     """Return a line for each field that is set and that objects cannot say, with how often it is.
 
@@ -53,6 +57,8 @@ def lost(snapshot: Snapshot) -> list[str]:
     found.update(_unlisted(snapshot, ""))
     if len(snapshot.topology) > 1:
         found["topology: the order of the levels is in no object; give --level when they are imported"] += 1
+    if not all(any(level in node.domains for node in snapshot.nodes) for level in snapshot.topology):
+        found["topology: a level of which no node is in a domain is in no object"] += 1
     for node in snapshot.nodes:
         found.update(_of_node(node))
     known: dict[int, tuple[str, ...]] = {}
@@ -124,6 +130,8 @@ def _of_gpu(gpu: Gpu) -> Iterator[str]:
         yield f"{path}mig_enabled: a card without instances is in no object"
     elif gpu.mig_layout:
         yield f"{path}mig_layout: a Node counts instances, and does not say on which card and slot each is"
+        if not gpu.mig_static:
+            yield f"{path}mig_layout of cards that may be cut anew: instances come back as they are to stay"
 
 
 # --- jobs --------------------------------------------------------------------------------------------------------
@@ -134,7 +142,11 @@ def _of_job(job: Job) -> Iterator[str]:
         yield "jobs[].name is not namespace/name, and is written as such"
     groups = leaves(job)
     if len(groups) > 1:
-        yield "jobs[].groups: each of several groups is a PodGroup that starts by itself, joined by a Workload"
+        yield "jobs[].groups: that several start together is an annotation of their Workload, which `import` alone reads"
+    if len(groups) > MOST_GROUPS:
+        yield f"jobs[].groups: more than {MOST_GROUPS}, which Kubernetes does not take in one Workload"
+    if is_alone(job) and groups[0].path != "pod":
+        yield "jobs[].groups[].name of a job of one task is in no object, and comes back as pod"
     if any(group.groups for group in job.groups):
         yield "jobs[].groups are nested: each group of tasks is a PodGroup of the least tasks of all copies"
     names = [name for given in job.task_names.values() for name in given]
@@ -169,6 +181,8 @@ def _of_task(task: Task) -> Iterator[str]:
     yield from _unlisted(task, path)
     if task.gpu_share is not None and exact(decimal(exact(task.gpu_share))) != exact(task.gpu_share):
         yield f"{path}gpu_share is rounded up"
+    if task.gpu_share is not None and exact(task.gpu_share) == 1:
+        yield f"{path}gpu_share of a whole card is in no object: it comes back as a whole card that nobody shares"
     if not all(product(model) == model for model in task.gpu_models):
         yield f"{path}gpu_models has one that is no value of a label, and is written as one"
     if not all(is_key(key) and is_label(value) for key, value in task.node_selector.items()):

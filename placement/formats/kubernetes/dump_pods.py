@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from placement.formats.kubernetes.annotations import of_place
+from placement.formats.kubernetes.annotations import GROUP, JOINED, of_place
 from placement.formats.kubernetes.dump_nodes import CARDS, SHARES, label_of, product, slices, text
 from placement.formats.kubernetes.naming import Names, is_key, is_label, is_name
 from placement.formats.tasks import copies
@@ -202,7 +202,7 @@ def _pod_group(job: Job, group: Leaf, namespace: str, name: str, workload: str) 
     return {
         "apiVersion": MANAGED,
         "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, "annotations": {GROUP: group.path}},
         "spec": {
             **({"podGroupTemplateRef": template} if workload else {}),
             **_policy(job, group),
@@ -215,7 +215,7 @@ def _workload(job: Job, groups: list[Leaf], namespace: str, name: str) -> dict[s
     return {
         "apiVersion": MANAGED,
         "kind": "Workload",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, "annotations": {JOINED: "true"}},
         "spec": {"podGroupTemplates": templates},
     }
 

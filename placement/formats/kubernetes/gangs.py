@@ -3,6 +3,8 @@
 A pod names its PodGroup (``spec.schedulingGroup``) or, in the older form, a group of a Workload
 (``spec.workloadRef``). Pods of a plain batch Job start one by one, and are no gang.
 
+A Workload that says so in an annotation of ours (`annotations.JOINED`) is one gang, of which its PodGroups are groups.
+
 The API: https://kubernetes.io/docs/concepts/workloads/podgroup-api/ and
 https://kubernetes.io/docs/concepts/workloads/pods/workload-reference
 """
@@ -10,10 +12,13 @@ https://kubernetes.io/docs/concepts/workloads/pods/workload-reference
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import msgspec
 
 from placement.errors import InputError
+from placement.formats.kubernetes.annotations import GROUP, JOINED
+from placement.formats.kubernetes.entries import free_name
 from placement.formats.kubernetes.objects import Item, Meta, Objects
 from placement.formats.kubernetes.parts import Addition, Gang, GangGroup
 from placement.formats.kubernetes.pod import Pod
@@ -43,10 +48,22 @@ class _Constraints(msgspec.Struct, gc=False):
     topology: list[_Key] | None = None
 
 
+class _Reference(msgspec.Struct, rename="camel", gc=False):
+    workload_name: str | None = None
+    # an earlier form says the name one deeper
+    workload: dict[str, object] | None = None
+
+    @property
+    def name(self) -> str:
+        found = self.workload_name or (self.workload or {}).get("workloadName")
+        return found if isinstance(found, str) else ""
+
+
 class _Spec(msgspec.Struct, rename="camel", gc=False):
     scheduling_policy: _Policy | None = None
     scheduling_constraints: _Constraints | None = None
     disruption_mode: object = None
+    pod_group_template_ref: _Reference | None = None
     priority: int | None = None
 
 
@@ -79,6 +96,12 @@ def read(objects: Objects, ledger: Ledger) -> Addition:
     """
     gangs: dict[str, Gang] = {}
     loose: set[str] = set()
+    parts: dict[str, tuple[str, str]] = {}
+    joined = {
+        item.value.metadata.key
+        for item in objects.of("scheduling.k8s.io", "Workload", _Workload)
+        if (item.value.metadata.annotations or {}).get(JOINED) == "true"
+    }
     for item in objects.of("scheduling.k8s.io", "PodGroup", _PodGroup):
         spec = item.value.spec
         policy = spec.scheduling_policy or _Policy()
@@ -88,7 +111,16 @@ def read(objects: Objects, ledger: Ledger) -> Addition:
             ledger.read("pod groups whose pods start one by one", item.where)
             continue
         topology = _topology(spec.scheduling_constraints, item, ledger)
-        gangs[key] = _made(key, policy.gang, topology, spec.priority, item)
+        gang = _made(key, policy.gang, topology, spec.priority, item)
+        whole = (
+            f"{item.value.metadata.namespace or 'default'}/{spec.pod_group_template_ref.name}"
+            if spec.pod_group_template_ref
+            else ""
+        )
+        if whole in joined:
+            gang = _joined(gangs.get(whole), replace(gang, key=whole))
+        gangs[gang.key] = gang
+        parts[key] = gang.key, gang.groups[-1].name
         ledger.read("gangs of the core", item.where)
     minimum: dict[tuple[str, str], _Gang | None] = {}
     for workload in objects.of("scheduling.k8s.io", "Workload", _Workload):
@@ -98,12 +130,22 @@ def read(objects: Objects, ledger: Ledger) -> Addition:
                 _checked(policy.gang, workload.file, workload.path)
             minimum[workload.value.metadata.key, template.name] = policy.gang
     _of_workloads(objects, minimum, gangs)
-    return Addition(gangs=tuple(gangs.values()), member=lambda pod: _member(pod, gangs, loose, minimum))
+    return Addition(gangs=tuple(gangs.values()), member=lambda pod: _member(pod, gangs, loose, minimum, parts))
+
+
+def _joined(before: Gang | None, gang: Gang) -> Gang:
+    """Return a gang with one group more, of a name that no other has."""
+    if before is None:
+        return gang
+    (group,) = gang.groups
+    name = free_name(group.name, {one.name for one in before.groups})
+    return replace(before, groups=(*before.groups, replace(group, name=name)))
 
 
 def _made(key: str, gang: _Gang, topology: Topology | None, priority: int | None, item: Item[_PodGroup]) -> Gang:
     _checked(gang, item.file, item.path)
-    group = GangGroup(name="pods", min_count=gang.min_count, topology=topology)
+    name = (item.value.metadata.annotations or {}).get(GROUP, "").replace("/", "-") or "pods"
+    group = GangGroup(name=name, min_count=gang.min_count, topology=topology)
     return Gang(key=key, groups=(group,), priority=priority, where=item.where)
 
 
@@ -145,13 +187,17 @@ def _workload_of(pod: Pod) -> tuple[str, str, str] | None:
 
 
 def _member(
-    pod: Pod, gangs: Mapping[str, Gang], loose: set[str], minimum: Mapping[tuple[str, str], _Gang | None]
+    pod: Pod,
+    gangs: Mapping[str, Gang],
+    loose: set[str],
+    minimum: Mapping[tuple[str, str], _Gang | None],
+    parts: Mapping[str, tuple[str, str]],
 ) -> tuple[str, str] | None:
     spec = pod.spec
     if spec.scheduling_group is not None:
         name = spec.scheduling_group.get("podGroupName")
         key = f"{pod.metadata.namespace or 'default'}/{name}"
-        return (key, "pods") if isinstance(name, str) and name and key not in loose else None
+        return parts.get(key, (key, "pods")) if isinstance(name, str) and name and key not in loose else None
     if spec.workload_ref is not None and (named := _workload_of(pod)) is not None:
         workload, group, key = named
         if minimum.get((workload, group), _Gang()) is None:
