@@ -13,7 +13,7 @@ MOST_DEPTH = 16
 
 
 def judge_task_names(job: Job) -> Iterator[Found]:
-    """Yield what is wrong with `Job.task_names`: each listed group has names for its tasks, or for the first of them."""
+    """Yield what is wrong with `Job.task_names`: a listed group has names for its tasks, or the first of them."""
     if job.count > 1:
         yield ".task_names", f"the entry stands for {show(job.count)} jobs", "give each job an entry of its own"
         return

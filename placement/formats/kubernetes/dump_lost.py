@@ -142,7 +142,7 @@ def _of_job(job: Job) -> Iterator[str]:
         yield "jobs[].name is not namespace/name, and is written as such"
     groups = leaves(job)
     if len(groups) > 1:
-        yield "jobs[].groups: that several start together is an annotation of their Workload, which `import` alone reads"
+        yield "jobs[].groups: that several start together is an annotation of their Workload, for `import` alone"
     if len(groups) > MOST_GROUPS:
         yield f"jobs[].groups: more than {MOST_GROUPS}, which Kubernetes does not take in one Workload"
     if is_alone(job) and groups[0].path != "pod":
