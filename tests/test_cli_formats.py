@@ -216,7 +216,13 @@ def test_bad_usage_of_export(pair: None, words: list[str], parts: list[str]) -> 
 
 def test_a_plan_of_another_snapshot_is_refused(pair: None) -> None:
     Path("other.json").write_bytes(dumps(msgspec.structs.replace(PAIR, time=5.0)))
-    refused(placement("export", "kubernetes", "other.json", "p.json"), "p.json", "snapshot")
+    refused(placement("export", "kubernetes", "other.json", "p.json"), "p.json", "other.json was changed", "solve")
+
+
+def test_a_schedule_is_no_plan_to_export(pair: None) -> None:
+    assert placement("schedule", "time-hold-back", "-o", "schedule.json").exit_code == 0
+    said = placement("export", "kubernetes", "time-hold-back", "schedule.json")
+    refused(said, "schedule.json", "this is a schedule", "placement solve")
 
 
 def test_a_plan_that_breaks_a_rule_is_refused(pair: None) -> None:

@@ -434,3 +434,18 @@ def test_a_case_as_objects_and_what_becomes_of_it() -> None:
     empty = Snapshot(nodes=nodes)
     none = pl.solve(empty)
     assert kai_objects.compare(case, empty, none, write(empty, none)).startswith("differs: {} start")
+
+
+def test_shared_cards_of_a_request_as_newer_versions_say_them() -> None:
+    """What is deprecated is still read; where both are said, the newer one holds."""
+    request = bind("a", "n", groups=["old"])
+    assert shared_of(request) == ("old",)
+    request["spec"]["selectedFractionalGpuGroups"] = [{"id": "new", "computeSharingMode": "time-slicing"}]
+    assert shared_of(request) == ("new",)
+    del request["spec"]["selectedGPUGroups"]
+    assert shared_of(request) == ("new",)
+
+
+def shared_of(request: Object) -> tuple[str, ...]:
+    (one,) = pods_of(pod("a"))
+    return found(bindRequests=[request]).shared(one)

@@ -11,10 +11,11 @@ from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two
 from placement.commands.options import OutputOption, SnapshotArgument
 from placement.errors import PlanError, Problem, UsageError
 from placement.formats.write import WRITERS, PlanWriter
-from placement.planning import load_plan
+from placement.planning import load_plan_or_schedule
 from placement.report.terminal import say
 from placement.snapshot.read import verified
 from placement.snapshot.report import suggestion
+from placement.timetable import Schedule
 
 
 def export(
@@ -44,8 +45,14 @@ def export(
     if isinstance(writer, PlanWriter):
         if plan is None:
             raise UsageError.one(f"{name} writes what a plan starts", "name a plan behind the snapshot", path="PLAN")
-        found = load_plan(plan)
+        found = load_plan_or_schedule(plan)
+        if isinstance(found, Schedule):
+            what = "this is a schedule, whose jobs start at later moments, expected a plan"
+            raise PlanError([Problem("format", what, "export what placement solve writes")], plan)
         violations = judge(cluster, found)
+        if any(violation.rule == "snapshot" for violation in violations):
+            what = f"the plan is of another snapshot, or {snapshot} was changed since"
+            raise PlanError([Problem("snapshot", what, "solve the snapshot again")], plan)
         if violations:
             raise PlanError([Problem("", f"the plan breaks a rule: {violations[0]}", "see placement check")], plan)
         document = writer.write(cluster, found)

@@ -40,7 +40,7 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
 def notes(snapshot: Snapshot, plan: Plan) -> list[str]:
     """Return what the claims do not say of a plan, a line each."""
     bare = sum(not any(task.place.gpus for task in tasks) for tasks in pods(snapshot, plan).values())
-    said = [f"{bare:,} pods without cards are in no claim; write them as kubernetes"] if bare else []
+    said = [f"left out: {bare:,} pods without cards; write them as kubernetes"] if bare else []
     named = "claims are called what their pods are, each with one request gpu: name them as they are in the cluster"
     return [*said, named, *unnamed(snapshot, plan)]
 

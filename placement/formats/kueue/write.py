@@ -81,7 +81,9 @@ def document(snapshot: Snapshot, plan: Plan, *, version: str = "v1beta2", labels
 
 def notes(snapshot: Snapshot, plan: Plan) -> list[str]:
     """Return what of a plan is in no admission, a line each."""
-    return [f"{count:,} {what}; write them as kubernetes" for what, count in _parted(snapshot, plan)[1].items()]
+    return [
+        f"left out: {count:,} {what}; write them as kubernetes" for what, count in _parted(snapshot, plan)[1].items()
+    ]
 
 
 def _parted(snapshot: Snapshot, plan: Plan) -> tuple[dict[str, list[PlacedTask]], Counter[str]]:
