@@ -208,3 +208,28 @@ def test_what_is_lost_of_layouts_levels_shares_and_names_is_named() -> None:
     lost = dump.lost(snapshot)
     for part in ("may be cut anew", "a level of which no node", "gpu_share of a whole card", "comes back as pod"):
         assert sum(part in line for line in lost) == 1, part
+
+
+# --- gangs that were started ---------------------------------------------------------------------------------------
+
+
+def test_a_workload_that_is_admitted_is_not_admitted_again() -> None:
+    """Kueue takes no other assignment of a Workload that has one; its pods are written as Bindings."""
+    template = {"spec": pod("w-0", cpu="1")["spec"]}
+    made: Object = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": "w", "namespace": "a"},
+        "spec": {"podSets": [{"name": "main", "count": 1, "template": template}]},
+    }
+    waits = pod("w-0", cpu="1")
+    waits["metadata"]["annotations"] = {"kueue.x-k8s.io/workload": "w"}
+    items, warnings = exported("kueue", imported(node("n"), made, waits))
+    assert ([item["metadata"]["name"] for item in items], warnings) == (["w"], [])
+    made["status"] = {"admission": {"clusterQueue": "q", "podSetAssignments": [{"name": "main", "count": 1}]}}
+    admitted = imported(node("n"), made, waits)
+    assert [job.name for job in admitted.jobs] == ["a/w#pending"]
+    items, (warning,) = exported("kueue", admitted)
+    assert items == []
+    assert "1 pods of workloads that are admitted already" in warning
+    assert [item["metadata"]["name"] for item in exported("kubernetes", admitted)[0]] == ["w-0"]

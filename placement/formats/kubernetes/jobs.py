@@ -97,9 +97,9 @@ class Jobs:
         if runs:
             jobs.append(GangJob(self.ledger, self.level, gang, runs, True).made(own, every, members))
         if waits:
-            if runs:
+            if runs or gang.started:
                 self.ledger.assumed(
-                    "gangs that run in part",
+                    "gangs that run in part" if runs else "gangs that were started and do not run yet",
                     "what is left of each is a job of its own, named with #pending",
                     gang.where,
                 )

@@ -66,6 +66,8 @@ class Gang:
         Groups that share a domain; of jobs without a `topology` of their own.
     min_groups : int, optional
         How many of `groups` it needs; None: all.
+    started : bool
+        Whether its system has started it, so that pods that wait are what is left of it, even where none runs yet.
     """
 
     key: str
@@ -79,6 +81,7 @@ class Gang:
     where: str = ""
     affinity: tuple[Affinity, ...] = ()
     min_groups: int | None = None
+    started: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,7 @@ def gang(
         submit_time=_time(item, submitted),
         where=item.where,
         affinity=affinity,
+        started=started,
     )
 
 

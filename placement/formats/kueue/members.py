@@ -229,5 +229,5 @@ def _group(members: Members, key: str, pods: list[Item[SeenPod]]) -> None:
     # the pods are there: what they ask for is read from them
     groups = tuple(replace(group, count=None, template=None) for group in made.groups)
     preemptible = queue in context.queues.preemptible
-    context.gangs[key] = replace(made, groups=groups, queue=queue, preemptible=preemptible)
+    context.gangs[key] = replace(made, groups=groups, queue=queue, preemptible=preemptible, started=False)
     context.ledger.read("groups of pods", first.where)

@@ -96,7 +96,7 @@ def _parted(snapshot: Snapshot, plan: Plan) -> tuple[dict[str, list[PlacedTask]]
         if _alone(task):
             left["pods that are in no workload"] += 1
         elif task.job_name.partition("#")[2].startswith("pending"):
-            left["pods of workloads that are admitted already and run in part"] += 1
+            left["pods of workloads that are admitted already"] += 1
         elif "/" in task.job_name and not _NAME.fullmatch(task.job_name.partition("/")[2]):
             left["pods of jobs that are no workload by themselves"] += 1
         else:
