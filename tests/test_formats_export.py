@@ -233,3 +233,25 @@ def test_a_workload_that_is_admitted_is_not_admitted_again() -> None:
     assert items == []
     assert "1 pods of workloads that are admitted already" in warning
     assert [item["metadata"]["name"] for item in exported("kubernetes", admitted)[0]] == ["w-0"]
+
+
+def test_devices_that_a_waiting_pod_has_are_not_free() -> None:
+    """One node of one card, allocated to the claim of the pod that comes later in time but has the lower priority."""
+    api, meta = "resource.k8s.io/v1", {"name": "p", "namespace": "a"}
+    device = {"name": "gpu-0", "attributes": {"type": {"string": "gpu"}, "productName": {"string": "NVIDIA H100"}}}
+    spec: Object = {"driver": "gpu.nvidia.com", "nodeName": "n", "devices": [device]}
+    spec["pool"] = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    cards = {"apiVersion": api, "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
+    ask = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}}
+    result = {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n", "device": "gpu-0"}
+    status = {"allocation": {"devices": {"results": [result]}}}
+    first = {"apiVersion": api, "kind": "ResourceClaim", "metadata": meta, "spec": ask, "status": status}
+    second = {"apiVersion": api, "kind": "ResourceClaim", "metadata": {**meta, "name": "q"}, "spec": ask}
+    waits = [pod("q"), pod("p")]
+    for each in waits:
+        each["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": each["metadata"]["name"]}]
+    waits[0]["spec"]["priority"] = 9
+    snapshot = imported(node("n"), cards, first, second, *waits)
+    running = {job.name: [task.gpus for task in job.running.tasks] for job in snapshot.jobs if job.running is not None}
+    assert running == {"a/p": [(0,)]}
+    assert list(pl.solve(snapshot, solver="best-fit").tasks) == []

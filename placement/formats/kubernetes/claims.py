@@ -44,6 +44,12 @@ class Claims:
                 )
         return found
 
+    def node_of(self, pod: Pod) -> str:
+        """Return the node that has the devices of all claims of a pod; empty where one has none."""
+        known = (self.devices.claims.get(key) for key, _ in _named(pod))
+        nodes = {claim.node if claim is not None else "" for claim in known}
+        return nodes.pop() if len(nodes) == 1 else ""
+
     def of(self, item: Item[Pod]) -> list[tuple[Part, Claim]]:
         """Return the cards that a pod claims, and by which claim."""
         pod = item.value

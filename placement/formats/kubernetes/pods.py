@@ -75,6 +75,7 @@ class _Reader:
         self.over: list[Item[Pod]] = []
         self.items = self._there(objects)
         self.claims = Claims(devices, self.items, ledger)
+        self._bind_claimed()
         self.items += self.claims.unused()
         self.apart = Apart(cluster, self.labels, ledger)
         self.runs = Runs(self.labels, self.cards, self.asks, self.claims, ledger)
@@ -108,6 +109,16 @@ class _Reader:
         if not pod.spec.node_name:
             for addition in self.additions:
                 pod.spec = addition.spec_of(pod)
+
+    def _bind_claimed(self) -> None:
+        """Bind pods that wait to the node that has the devices allocated to them: nobody else gets these."""
+        for item in self.items:
+            spec = item.value.spec
+            node = self.claims.node_of(item.value) if spec.resource_claims and not spec.node_name else ""
+            if node in self.labels.index:
+                spec.node_name = node
+                what = "pods that wait and whose claims have devices"
+                self.ledger.assumed(what, "they are bound to the node of their devices", item.where)
 
     # --- jobs ----------------------------------------------------------------------------------------------------
 
