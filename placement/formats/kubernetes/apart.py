@@ -8,7 +8,7 @@ The rules: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ import msgspec
 from placement.errors import InputError
 from placement.formats.kubernetes.entries import Entry
 from placement.formats.kubernetes.labels import Labels
+from placement.formats.kubernetes.namespaces import Namespaces
 from placement.formats.kubernetes.objects import Item
 from placement.formats.kubernetes.parts import Cluster
 from placement.formats.kubernetes.pod import Pod
@@ -61,15 +62,34 @@ class _Wish:
     term: _Term
     namespace: str
     labels: Mapping[str, str]
+    namespaces: Namespaces
 
     def admits(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Return whether a pod is one that the term is about."""
         term = self.term
-        if term.namespace_selector is None and namespace not in (term.namespaces or (self.namespace,)):
+        if not self._within(namespace):
             return False
         if term.label_selector is None or not _matches(term.label_selector, labels):
             return False
         return all(labels.get(key) == self.labels[key] for key in term.match_label_keys or () if key in self.labels)
+
+    def unsure(self, namespaces: Iterable[str]) -> bool:
+        """Return whether it is not known of some namespaces whether the term is about them."""
+        chosen = self.term.namespace_selector
+        if chosen is None:
+            return False
+        keys = {*(chosen.match_labels or ()), *(one.key for one in chosen.match_expressions or ())}
+        return any(
+            not self.namespaces.known(name, keys) for name in namespaces if name not in (self.term.namespaces or ())
+        )
+
+    def _within(self, namespace: str) -> bool:
+        term, chosen = self.term, self.term.namespace_selector
+        if chosen is None:
+            return namespace in (term.namespaces or (self.namespace,))
+        if namespace in (term.namespaces or ()) or self.unsure((namespace,)):
+            return True
+        return _matches(chosen, self.namespaces.labels(namespace))
 
 
 @dataclass(slots=True)
@@ -88,23 +108,27 @@ class Apart:
     ----------
     cluster : Cluster
     labels : Labels
+    namespaces : Namespaces
     ledger : Ledger
     """
 
-    def __init__(self, cluster: Cluster, labels: Labels, ledger: Ledger) -> None:
+    def __init__(self, cluster: Cluster, labels: Labels, namespaces: Namespaces, ledger: Ledger) -> None:
         self.cluster = cluster
         self.labels = labels
+        self.namespaces = namespaces
         self.ledger = ledger
         self._pods: dict[bytes, tuple[str, dict[str, str], set[int]]] = {}
         self._far: dict[bytes, tuple[_Wish, set[int]]] = {}
         self._terms: dict[bytes, _Terms] = {}
         self._allowed: dict[bytes, tuple[frozenset[int] | None, bool]] = {}
+        self._spaces: set[str] = set()
         self._nobody = _Terms()
 
     def runs(self, item: Item[Pod], index: int) -> None:
         """Take a running pod into account."""
         pod = item.value
         namespace, labels = pod.metadata.namespace or "default", pod.metadata.labels or {}
+        self._spaces.add(namespace)
         self._pods.setdefault(_encode((namespace, labels)), (namespace, labels, set()))[2].add(index)
         for wish in self._of(item).far:
             self._far.setdefault(_encode((wish.term, namespace, labels)), (wish, set()))[1].add(index)
@@ -146,6 +170,14 @@ class Apart:
         found, lonely = self._allowed[key]
         if terms.far:
             self.ledger.assumed("pods that a pod must not be beside", "those that run now", item.where)
+        if any(wish.unsure(self._spaces) for wish in terms.near):
+            why = "all namespaces of which the files do not say the labels"
+            self.ledger.unsupported("namespaceSelector of pod affinity", why, item.where, item.file)
+        if any(wish.unsure(self._spaces) for wish in terms.far) or any(
+            wish.unsure((namespace,)) for wish, _ in self._far.values()
+        ):
+            default = "all namespaces of which the files do not say the labels"
+            self.ledger.assumed("namespaceSelector of pod anti-affinity", default, item.where)
         if lonely:
             self.ledger.unsupported("affinity to pods of which none runs", "it may go anywhere", item.where, item.file)
         return found
@@ -157,19 +189,22 @@ class Apart:
         for wish, hosts in self._far.values():
             if wish.admits(namespace, labels):
                 left -= self._domains(wish.term.topology_key, hosts)
+        # a running pod counts only where all terms are about it
+        hosts = self._hosts(*terms.near) if terms.near else set()
         for wish in terms.near:
-            hosts = self._hosts(wish)
+            key = wish.term.topology_key
             if hosts:
-                left &= self._domains(wish.term.topology_key, hosts)
-            else:
-                lonely = lonely or not wish.admits(namespace, labels)
+                left &= self._domains(key, hosts)
+            elif key != HOSTNAME:
+                left &= frozenset[int]().union(*self.labels.having(key).values())
+            lonely = lonely or not (hosts or wish.admits(namespace, labels))
         return (None if left == self.labels.every else left), lonely
 
-    def _hosts(self, wish: _Wish) -> set[int]:
-        """Return the nodes with a running pod that a term is about."""
+    def _hosts(self, *wishes: _Wish) -> set[int]:
+        """Return the nodes with a running pod that all terms are about."""
         found: set[int] = set()
         for namespace, labels, nodes in self._pods.values():
-            if wish.admits(namespace, labels):
+            if all(wish.admits(namespace, labels) for wish in wishes):
                 found |= nodes
         return found
 
@@ -200,8 +235,8 @@ class Apart:
         read = _converted(part, _Affinity, item, "affinity")
         namespace, labels = item.value.metadata.namespace or "default", item.value.metadata.labels or {}
         return _Terms(
-            near=[_Wish(term, namespace, labels) for term in _required(read.pod_affinity)],
-            far=[_Wish(term, namespace, labels) for term in _required(read.pod_anti_affinity)],
+            near=[_Wish(term, namespace, labels, self.namespaces) for term in _required(read.pod_affinity)],
+            far=[_Wish(term, namespace, labels, self.namespaces) for term in _required(read.pod_anti_affinity)],
             preferred=any(
                 kind is not None and kind.preferred_during_scheduling_ignored_during_execution
                 for kind in (read.pod_affinity, read.pod_anti_affinity)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from placement.formats.kubernetes.cards import Cards, Meaning, Part, made, offer_of
+from placement.formats.kubernetes.cards import Cards, Meaning, Part, made, offer_of, working
 from placement.formats.kubernetes.labels import Labels
 from placement.formats.kubernetes.needs import COUNT, DEVICES, FRACTION, GPU, MEMORY, MILLI, Need, needs
 from placement.formats.kubernetes.notes import Notes
@@ -84,6 +84,8 @@ class Asks:
         self.cards = cards
         self.labels = labels
         self._listed = frozenset(name for node in labels.nodes for name in node.extended)
+        named = self._listed | cards.cluster.named
+        self._unsaid = tuple(stem for stem in KUBELET if not any(name.startswith(stem) for name in named))
         self._asks: dict[bytes, Ask] = {}
         self._tasks: dict[bytes, Tasks] = {}
         self._pending: dict[tuple[int, tuple[Part, ...], frozenset[int] | None], tuple[Tasks, Notes]] = {}
@@ -141,7 +143,7 @@ class Asks:
         for name, value in asked.items():
             if name not in rest and name in self._listed and not self.cards.countable(name):
                 rest[name] = value
-            if name not in self._listed and name.startswith(KUBELET):
+            if self._unsaid and name.startswith(self._unsaid):
                 rest.pop(name, None)
                 notes.ignored("storage and huge pages that no node lists", "nothing says how much there is")
         for need in found:
@@ -245,7 +247,8 @@ class Asks:
                 continue
             meaning: Meaning = offer.replicas, offer.profile
             memory, registered = self.cards.memory(node, offer), self.cards.registered(node, need.resource, offer)
-            for part in made(need, meaning, most, memory, notes, registered):
+            able = most if offer.profile else min(most, len(working(offer, gpus)))
+            for part in made(need, meaning, able, memory, notes, registered):
                 if part.gpus > most:
                     notes.contradiction("a pod runs with more cards than its node has", "it has all of them")
                     part = replace(part, gpus=most)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -69,6 +69,7 @@ class Cards:
         self.labels = labels
         self.listed = frozenset(labels.index[name] for name in devices.by_node if name in labels.index)
         self._known: dict[tuple[str, frozenset[int]], tuple[int, int | None, bool]] = {}
+        self._told: dict[tuple[str, frozenset[int]], tuple[tuple[str, ...], bool]] = {}
         self._of: dict[int, tuple[Gpu, ...]] = {}
         self._kept: list[tuple[Gpu, ...]] = []
 
@@ -124,6 +125,8 @@ class Cards:
             )
         nodes = here[meaning]
         parts = self.parts(need, meaning, nodes & allowed or nodes, notes)
+        if not meaning[1] and (models := self._models(need.resource, nodes & allowed, notes)):
+            parts = [replace(part, models=models) for part in parts]
         others = self._apart(need.resource) if meaning[1] else self.whole
         if (allowed & others) - nodes:
             selector = self.labels.narrow(selector, nodes, "cards")
@@ -171,11 +174,30 @@ class Cards:
                 offer = self.cluster.offers.get(node.name, {}).get(resource)
                 if offer is not None:
                     kinds.setdefault((id(node.gpus), offer), node)
-            most = max((len(set(offer.cards)) for _, offer in kinds), default=MOST_CARDS)
+            most = max((len(working(offer, self.of(node))) for (_, offer), node in kinds.items()), default=MOST_CARDS)
             memory = max((self.memory(node, offer) or 0 for (_, offer), node in kinds.items()), default=0)
             registered = any(self.registered(node, resource, offer) for (_, offer), node in kinds.items())
             found = self._known[resource, nodes] = most, memory or None, registered
         return found
+
+    def _models(self, resource: str, nodes: frozenset[int], notes: Notes) -> tuple[str, ...]:
+        """Return the models that a resource stands for, where its nodes have cards of others too; else none."""
+        found = self._told.get((resource, nodes))
+        if found is None:
+            kinds: dict[tuple[int, Offer], Node] = {}
+            for index in nodes:
+                node = self.cluster.nodes[index]
+                kinds.setdefault((id(node.gpus), self.cluster.offers[node.name][resource]), node)
+            mine: set[str] = set()
+            others: set[str] = set()
+            for (_, offer), node in kinds.items():
+                for card, gpu in enumerate(self.of(node)):
+                    if not gpu.mig_enabled:
+                        (mine if card in offer.cards else others).add(gpu.model)
+            found = self._told[resource, nodes] = tuple(sorted(mine)) if others else (), bool(mine & others)
+        if found[1]:
+            notes.unsupported("cards of one model that are different resources", "the pod may get any of them")
+        return found[0]
 
     # --- running -------------------------------------------------------------------------------------------------
 
@@ -269,6 +291,12 @@ def _measured(need: Need, measure: int, replicas: int, memory: int | None, notes
     # rounded down, so that as many fit as have room; memory is exact where it is known
     size = None if memory is None or not need.resource.endswith(("mem", "memory")) else math.floor(each * memory)
     return Part(cards, thousandths(each), memory=size, resource=need.resource)
+
+
+def working(offer: Offer, gpus: Sequence[Gpu]) -> set[int]:
+    """Return the cards of an offer that work, or all of them where none does."""
+    cards = {card for card in offer.cards if card < len(gpus)}
+    return {card for card in cards if gpus[card].health == "healthy"} or cards
 
 
 def thousandths(share: Fraction) -> str:

@@ -111,7 +111,7 @@ class Holdings:
         taken = self._of(node, gpus)
         self.ledger.assumed(
             "cards of running pods",
-            "the lowest that are free; for a share those of which least is taken; for an instance the first free one",
+            "the lowest that work and are free; for a share those of which least is taken; for an instance the first free one",
             where,
         )
         if part.profile:
@@ -121,7 +121,9 @@ class Holdings:
                     self._take(taken, part, held)
                     return held
             return None
-        cards = sorted({card for card in offer.cards if card < len(gpus) and not gpus[card].mig_enabled})
+        able = {card for card in offer.cards if card < len(gpus) and not gpus[card].mig_enabled}
+        # only working cards are given out: what of them a pod has must not look free
+        cards = sorted(able, key=lambda card: (gpus[card].health != "healthy", card))
         if part.share is None:
             chosen = self._whole(node, taken, cards, part.gpus, bound, where)
         elif len(groups) == part.gpus:
@@ -180,7 +182,12 @@ class Holdings:
 
     def _shares(self, taken: _Taken, cards: Sequence[int], part: Part, where: str) -> list[int]:
         share = exact(part.share or 0)
-        order = sorted(cards, key=lambda card: (taken.whole[card], taken.load[card], card))[: part.gpus]
+
+        def full(card: int) -> tuple[int, bool, bool, Fraction, int]:
+            load, broken = taken.load[card], taken.gpus[card].health != "healthy"
+            return taken.whole[card], load + share > 1, broken, load, card
+
+        order = sorted(cards, key=full)[: part.gpus]
         if any(taken.whole[card] or taken.load[card] + share > 1 for card in order):
             self.ledger.contradiction(
                 "running pods have larger shares than are left on their node", "all of them run", where

@@ -119,11 +119,13 @@ def read(
             policies[name] = mine.policy
         ledger.read("nodes", item.where)
     known = {item.value.metadata.name for item in items}
-    for what, named in (("cards in slices", devices.by_node), ("zones", zones)):
-        for name in named:
+    states = [item.value.status for item in items if item.value.status is not None]
+    named = frozenset(name for one in states for side in (one.allocatable, one.capacity) for name in side or ())
+    for what, given in (("cards in slices", devices.by_node), ("zones", zones)):
+        for name in given:
             if name not in known:
                 ledger.ignored(f"{what} of a node that is not in the files", "there is nothing to put them on", name)
-    return Cluster(tuple(nodes), place.levels, place.level_of, offers, policies)
+    return Cluster(tuple(nodes), place.levels, place.level_of, offers, policies, named)
 
 
 def _judge_names(items: Sequence[Item[NodeObject]]) -> None:

@@ -315,6 +315,8 @@ class Cluster:
         By node and resource. Resources that stand for no cards are in `Node.extended`.
     policies : mapping of str to str
         Policy of the kubelet's topology manager by node, where it is known.
+    named : frozenset of str
+        Resources that some node names, be it with an amount of 0.
     """
 
     nodes: tuple[Node, ...]
@@ -322,3 +324,4 @@ class Cluster:
     level_of: Mapping[str, str] = field(default_factory=dict)
     offers: Mapping[str, Mapping[str, Offer]] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()

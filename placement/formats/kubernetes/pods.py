@@ -20,6 +20,7 @@ from placement.formats.kubernetes.claims import Claims
 from placement.formats.kubernetes.entries import NODE, Entry, Members
 from placement.formats.kubernetes.jobs import Jobs
 from placement.formats.kubernetes.labels import Labels
+from placement.formats.kubernetes.namespaces import Namespaces
 from placement.formats.kubernetes.objects import Item, Meta, Objects
 from placement.formats.kubernetes.parts import Addition, Cluster, Devices, Gang, GangGroup
 from placement.formats.kubernetes.pod import Pod, PodStatus
@@ -77,7 +78,7 @@ class _Reader:
         self.claims = Claims(devices, self.items, ledger)
         self._bind_claimed()
         self.items += self.claims.unused()
-        self.apart = Apart(cluster, self.labels, ledger)
+        self.apart = Apart(cluster, self.labels, Namespaces(objects), ledger)
         self.runs = Runs(self.labels, self.cards, self.asks, self.claims, ledger)
 
     # --- which pods there are ------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def _of_the_pod(resources: Resources | None, total: Mapping[str, Fraction], file
         return {}
     requests = _read(resources.requests, file, f"{path}.requests")
     limits = _read(resources.limits, file, f"{path}.limits")
-    return {**{name: value for name, value in limits.items() if not total.get(name)}, **requests}
+    return {**{name: value for name, value in limits.items() if name not in total}, **requests}
 
 
 def _container(resources: Resources | None, file: str, path: str) -> Amounts:
