@@ -60,13 +60,20 @@ class Cards:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a node says of its cards, and where it is."""
+    """What a node says of its cards, where it is, and which MIG instances its pods are said to have.
+
+    Attributes
+    ----------
+    pins : tuple of (str, int, int)
+        Resource, card and first slot.
+    """
 
     amounts: Amounts
     labels: Mapping[str, str]
     known: CardLabels
     registered: list[hami.SharedCard] | None
     ledger: Ledger
+    pins: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def where(self) -> str:

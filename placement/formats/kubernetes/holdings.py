@@ -228,7 +228,7 @@ def _bits(gpu: Gpu, profile: str, start: int) -> int:
 def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | None]] | None:
     """Return cards and slots that annotations of a running pod say; None where they say none that the node has."""
     if GPUS in annotations:
-        cards = _numbers(annotations[GPUS])
+        cards = numbers(annotations[GPUS])
         starts = _slots(annotations[STARTS]) if STARTS in annotations else [None] * len(cards or ())
         if cards is None or starts is None or len(starts) != len(cards):
             return None
@@ -259,6 +259,7 @@ def _slots(text: str) -> list[int | None] | None:
     return [None if part == WHOLE else int(part) for part in parts]
 
 
-def _numbers(text: str) -> list[int] | None:
+def numbers(text: str) -> list[int] | None:
+    """Return the numbers of an annotation, in their order; None where it is something else."""
     parts = [part.strip() for part in text.split(",")]
     return [int(part) for part in parts] if all(re.fullmatch(r"[0-9]{1,6}", part, re.ASCII) for part in parts) else None

@@ -16,6 +16,7 @@ from placement.formats.kubernetes.amounts import amounts, countable, fields
 from placement.formats.kubernetes.device_cards import add_devices, cut_cards, pool_labels
 from placement.formats.kubernetes.found import Source
 from placement.formats.kubernetes.levels import whereabouts
+from placement.formats.kubernetes.mig_pins import MIG, Pin, pins
 from placement.formats.kubernetes.node_cards import cards
 from placement.formats.kubernetes.node_labels import card_labels
 from placement.formats.kubernetes.objects import Item, Meta, Objects
@@ -102,6 +103,7 @@ def read(
         options,
         ledger,
     )
+    pinned = pins(objects) if any(_sliced(item.value) for item in items) else {}
     cut = cut_cards(devices.claims.values())
     nodes: list[Node] = []
     offers: dict[str, Mapping[str, Offer]] = {}
@@ -110,7 +112,7 @@ def read(
         name = item.value.metadata.name
         mine = zones.get(name)
         node, offers[name] = _node(
-            item, position, mine, devices.by_node.get(name, ()), cut.get(name, frozenset()), ledger
+            item, position, mine, devices.by_node.get(name, ()), cut.get(name, frozenset()), pinned.get(name, ()), ledger
         )
         if name in devices.drivers and (more := pool_labels(name, *devices.drivers[name])):
             node = msgspec.structs.replace(node, labels={**node.labels, **more})
@@ -152,6 +154,7 @@ def _node(
     zones: Zones | None,
     devices: Sequence[Device],
     cut: set[int] | frozenset[int],
+    pinned: tuple[Pin, ...],
     ledger: Ledger,
 ) -> tuple[Node, Mapping[str, Offer]]:
     meta, status = item.value.metadata, item.value.status or NodeStatus()
@@ -159,7 +162,7 @@ def _node(
     labels = meta.labels or {}
     there = amounts(item, status.allocatable, status.capacity, ledger)
     known = card_labels(labels, ledger, where)
-    source = Source(there, labels, known, hami.shared_cards(item, meta.annotations or {}), ledger)
+    source = Source(there, labels, known, hami.shared_cards(item, meta.annotations or {}), ledger, pinned)
     found = cards(source)
     add_devices(source, found, devices, cut)
     if known.count and not found.gpus and not any(name.startswith("nvidia.com/") for name in there.names()):
@@ -182,6 +185,14 @@ def _node(
         devices=tuple(found.devices),
     )
     return node, found.offers
+
+
+def _sliced(node: NodeObject) -> bool:
+    """Return whether a node may offer MIG instances."""
+    resources = (node.status.allocatable if node.status is not None else None) or {}
+    return any(name.startswith(MIG) for name in resources) or "-MIG-" in (node.metadata.labels or {}).get(
+        "nvidia.com/gpu.product", ""
+    )
 
 
 def _cordoned(item: Item[NodeObject], ledger: Ledger) -> bool:

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from placement.formats.kubernetes.found import KEPT, Cards, Source, append
 from placement.formats.kubernetes.mig_cards import Layout, distributed
+from placement.formats.kubernetes.mig_pins import around
 from placement.formats.kubernetes.node_labels import UNKNOWN, CardLabels, mig_labels
 from placement.formats.kubernetes.parts import Offer
 from placement.hardware import mig
@@ -160,8 +161,14 @@ def _instances(source: Source, found: Cards, profiles: Mapping[str, str], physic
     layouts = distributed(model, wanted, physical if len(named) == len(kinds) else None)
     if layouts is None and physical is not None and _alternatives(geometry, wanted, physical):
         source.assume("as many MIG instances of each profile as cards could have", "cards in which pods get instances")
-        found.add(physical, 0, mig_enabled=True, **_card(source.known))
-        found.taken.update(named)
+        cards = found.add(physical, 0, mig_enabled=True, **_card(source.known))
+        for name, profile in named.items():
+            found.taken.add(name)
+            starts = () if (kind := geometry.profile(profile)) is None else kind.starts
+            pairs = [(card, start) for card in cards for start in starts]
+            found.offers[name] = Offer(
+                tuple(card for card, _ in pairs), 1, profile, tuple(start for _, start in pairs)
+            )
         return
     if layouts is None and physical is not None:
         layouts = distributed(model, wanted, None)
@@ -173,6 +180,7 @@ def _instances(source: Source, found: Cards, profiles: Mapping[str, str], physic
     if physical is None:
         source.assume("how many cards hold the MIG instances", "the fewest that can")
     source.assume("where MIG instances are", "a legal layout of each card, the same on all where that is possible")
+    layouts = _around(source, found.number, named, layouts)
     working: dict[str, int] = {}
     for name, profile in named.items():
         working[profile] = working.get(profile, 0) + units[name][0]
@@ -187,6 +195,20 @@ def _instances(source: Source, found: Cards, profiles: Mapping[str, str], physic
             tuple(card for card, _ in mine[:number]), 1, profile, tuple(start for _, start in mine[:number])
         )
         places[profile] = mine[number:]
+
+
+def _around(
+    source: Source, first: int, named: Mapping[str, str], layouts: tuple[Layout, ...]
+) -> tuple[Layout, ...]:
+    """Return layouts in which instances are where annotations of running pods say that they are."""
+    pinned: dict[int, list[tuple[str, int]]] = {}
+    for resource, card, start in source.pins:
+        if resource in named:
+            pinned.setdefault(card - first, []).append((named[resource], start))
+    laid = around(source.known.model, layouts, pinned)
+    if laid is None:
+        source.disagree("MIG instances that annotations of running pods say, and those of the node", "the node")
+    return layouts if laid is None else laid
 
 
 def _summed(wanted: Sequence[tuple[str, int]]) -> dict[str, int]:

@@ -21,12 +21,30 @@ class Resources(msgspec.Struct, gc=False):
     claims: list[dict[str, Any]] | None = None
 
 
+class Port(msgspec.Struct, rename="camel", gc=False):
+    """A port of a container, and that of the node which it takes."""
+
+    container_port: int | None = None
+    host_port: int | None = None
+    host_ip: str | None = msgspec.field(name="hostIP", default=None)
+    protocol: str | None = None
+
+
+class Volume(msgspec.Struct, rename="camel", gc=False):
+    """A volume of a pod, where a claim says which."""
+
+    name: str = ""
+    persistent_volume_claim: dict[str, Any] | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
 class Container(msgspec.Struct, rename="camel", gc=False):
     """A container; init containers that restart always are sidecars."""
 
     name: str = ""
     resources: Resources | None = None
     restart_policy: str | None = None
+    ports: list[Port] | None = None
 
 
 class PodToleration(msgspec.Struct, rename="camel", gc=False):
@@ -53,6 +71,8 @@ class PodSpec(msgspec.Struct, rename="camel", gc=False):
     scheduler_name: str | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
+    host_network: bool | None = None
+    volumes: list[Volume] | None = None
     overhead: dict[str, Quantity] | None = None
     resources: Resources | None = None
     node_selector: dict[str, str] | None = None

@@ -24,8 +24,10 @@ from placement.formats.kubernetes.namespaces import Namespaces
 from placement.formats.kubernetes.objects import Item, Meta, Objects
 from placement.formats.kubernetes.parts import Addition, Cluster, Devices, Gang, GangGroup
 from placement.formats.kubernetes.pod import Pod, PodStatus
+from placement.formats.kubernetes.ports import Ports
 from placement.formats.kubernetes.priorities import Priorities, ranked
 from placement.formats.kubernetes.running import Runs
+from placement.formats.kubernetes.volumes import Volumes
 from placement.formats.ledger import Ledger
 from placement.snapshot import Job, Node
 from placement.snapshot.report import show
@@ -79,6 +81,8 @@ class _Reader:
         self._bind_claimed()
         self.items += self.claims.unused()
         self.apart = Apart(cluster, self.labels, Namespaces(objects), ledger)
+        self.ports = Ports(self.labels, ledger)
+        self.volumes = Volumes(objects, self.labels, ledger)
         self.runs = Runs(self.labels, self.cards, self.asks, self.claims, ledger)
 
     # --- which pods there are ------------------------------------------------------------------------------------
@@ -224,7 +228,10 @@ class _Reader:
         for gate in pod.spec.scheduling_gates or ():
             if not str(gate.get("name", "")).startswith(KUEUE_GATES):
                 self.ledger.assumed("pods that a scheduling gate holds back", "they wait like others", item.where)
-        within = self.apart.allowed(item)
+        within: frozenset[int] | None = None
+        for here in (self.apart.allowed(item), self.ports.allowed(item), self.volumes.allowed(item)):
+            if here is not None:
+                within = here if within is None else within & here
         claimed = self.claims.of(item)
         for at in dict.fromkeys(claim.node for _, claim in claimed if claim.node in self.labels.index):
             there = frozenset((self.labels.index[at],))
@@ -264,6 +271,7 @@ class _Reader:
             entry.since = _time((item.value.status or PodStatus()).start_time, "status.startTime", item)
             entries[entry.name] = entry
             self.apart.runs(item, self.labels.index[node])
+            self.ports.runs(item, self.labels.index[node])
         self.runs.hold(list(entries.values()))
         return entries
 

@@ -86,6 +86,21 @@ def selector(spec: PodSpec, labels: Labels, notes: Notes, file: str, path: str) 
     return labels.narrow(chosen, frozenset(allowed), "affinity")
 
 
+def admitted(terms: object, labels: Labels, file: str, path: str) -> frozenset[int]:
+    """Return the nodes that a node selector admits, as volumes have one.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        found = msgspec.convert(terms, _Terms)
+    except msgspec.ValidationError as why:
+        raise InputError.one(str(why).replace("`", ""), "correct the affinity", path=path, source=file) from None
+    return frozenset[int]().union(*(_matching(term, labels, file, path) for term in found.node_selector_terms or ()))
+
+
 def _plain(expressions: list[Expression], chosen: dict[str, str]) -> tuple[dict[str, str], list[Expression]]:
     """Return what of a term a selector can say, and the rest of it."""
     simple: dict[str, str] = {}
