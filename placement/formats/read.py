@@ -16,6 +16,7 @@ from placement.formats.nvidia_smi import read as nvidia_smi
 from placement.formats.options import Options
 from placement.formats.slurm import read as slurm
 from placement.formats.source import File
+from placement.formats.stated import held
 from placement.snapshot import Snapshot
 from placement.snapshot.read import verified
 
@@ -82,4 +83,5 @@ def read(files: Sequence[File], options: Options | None = None, strict: bool = F
         snapshot = READERS[system](found, wanted, ledger)
     if cards or snapshot is None:
         snapshot = nvidia_smi.read(cards, snapshot, ledger)
+    snapshot = held(snapshot, ledger)
     return verified(msgspec.structs.replace(snapshot, ledger=(*snapshot.ledger, *ledger.entries())))

@@ -16,6 +16,7 @@ API server itself does nothing with them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -52,6 +53,12 @@ def of_place(
         DEVICES: _joined(devices),
     }
     return {key: text for key, text in values.items() if text}
+
+
+def numbers(text: str) -> list[int] | None:
+    """Return the numbers of an annotation in their order; None where it says something else."""
+    parts = [part.strip() for part in text.split(",")]
+    return [int(part) for part in parts] if all(re.fullmatch(r"[0-9]{1,6}", part, re.ASCII) for part in parts) else None
 
 
 def _joined(parts: Iterable[Any]) -> str:

@@ -40,6 +40,9 @@ class Entry:
         For a running pod, cards of each task.
     shared : tuple of str
         Names of the cards that it shares with others, for a running pod that has shares.
+    zone : int, optional
+    nics : tuple of str
+        For a running pod, where its CPU comes from and its NICs, where an annotation says them.
     spread : str
         Label of which no two pods of its gang may have the same value.
     together : str
@@ -54,6 +57,8 @@ class Entry:
     node: str = ""
     held: tuple[Held, ...] = ()
     shared: tuple[str, ...] = ()
+    zone: int | None = None
+    nics: tuple[str, ...] = ()
     spread: str = ""
     together: str = ""
 
@@ -130,8 +135,17 @@ def paths_of(path: str, tasks: Tasks, alone: bool = False) -> list[str]:
 def places_of(entry: Entry, paths: Sequence[str], index: int) -> tuple[RunningTask, ...]:
     """Return where the tasks of a running pod are."""
     return tuple(
-        RunningTask(group=path, index=index, node=entry.node, gpus=held.gpus, mig_starts=held.starts)
-        for path, held in zip(paths, entry.held, strict=True)
+        RunningTask(
+            group=path,
+            index=index,
+            node=entry.node,
+            gpus=held.gpus,
+            mig_starts=held.starts,
+            # the first task of a pod asks for all that is no card
+            zone=entry.zone if number == 0 else None,
+            nics=entry.nics if number == 0 else (),
+        )
+        for number, (path, held) in enumerate(zip(paths, entry.held, strict=True))
     )
 
 

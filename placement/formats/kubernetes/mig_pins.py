@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from placement.formats.kubernetes.annotations import GPUS, MIG_STARTS
-from placement.formats.kubernetes.holdings import numbers
+from placement.formats.kubernetes.annotations import GPUS, MIG_STARTS, numbers
 from placement.formats.kubernetes.mig_cards import MOST_STEPS, Layout
 from placement.formats.kubernetes.objects import Meta, Objects
 from placement.formats.kubernetes.pod import Container, PodSpec, PodStatus, Resources
@@ -50,7 +49,7 @@ def pins(objects: Objects) -> dict[str, tuple[Pin, ...]]:
         over = item.value.status is not None and item.value.status.phase in ("Succeeded", "Failed")
         if MIG_STARTS not in said or not spec.node_name or over:
             continue
-        cards, starts = numbers(said.get(GPUS, "")) or [], numbers(said[MIG_STARTS]) or []
+        cards, starts = numbers(said.get(GPUS, "")) or [], [part.strip() for part in said[MIG_STARTS].split(",")]
         asked = amounts(
             PodSpec(
                 containers=spec.containers,
@@ -66,7 +65,12 @@ def pins(objects: Objects) -> dict[str, tuple[Pin, ...]]:
             continue
         named = [name for name, number in units.items() for _ in range(int(number))]
         if len(named) == len(cards):
-            mine = tuple(zip(named, cards, starts, strict=True))
+            # a card that is whole has no slot
+            mine = tuple(
+                (name, card, slot[0])
+                for name, card, start in zip(named, cards, starts, strict=True)
+                if (slot := numbers(start))
+            )
             found[spec.node_name] = (*found.get(spec.node_name, ()), *mine)
     return found
 

@@ -161,14 +161,8 @@ def _instances(source: Source, found: Cards, profiles: Mapping[str, str], physic
     layouts = distributed(model, wanted, physical if len(named) == len(kinds) else None)
     if layouts is None and physical is not None and _alternatives(geometry, wanted, physical):
         source.assume("as many MIG instances of each profile as cards could have", "cards in which pods get instances")
-        cards = found.add(physical, 0, mig_enabled=True, **_card(source.known))
-        for name, profile in named.items():
-            found.taken.add(name)
-            starts = () if (kind := geometry.profile(profile)) is None else kind.starts
-            pairs = [(card, start) for card in cards for start in starts]
-            found.offers[name] = Offer(
-                tuple(card for card, _ in pairs), 1, profile, tuple(start for _, start in pairs)
-            )
+        found.add(physical, 0, mig_enabled=True, **_card(source.known))
+        found.taken.update(named)
         return
     if layouts is None and physical is not None:
         layouts = distributed(model, wanted, None)

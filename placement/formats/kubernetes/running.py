@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
+from placement.formats.kubernetes.annotations import NICS, ZONES, numbers
 from placement.formats.kubernetes.asks import GROUP, RESERVATION, Asks, OnNode
 from placement.formats.kubernetes.cards import Cards, Part, instances
 from placement.formats.kubernetes.claims import Claims, allocated
@@ -18,6 +21,7 @@ from placement.formats.kubernetes.pod import Pod
 from placement.formats.ledger import Ledger
 from placement.hardware import mig
 from placement.snapshot import Node
+from placement.snapshot.fields import MOST_CARDS, wrong_name
 
 RESERVED = "run.ai/reserve_for_gpu_index"
 """Annotation of a pod that reserves a card: its index or UUID."""
@@ -69,6 +73,27 @@ class Runs:
             for entry, found in later:
                 if any(part.share is not None for part, _ in found.parts) == shares:
                     self._assumed(entry, found)
+        for entry in entries:
+            self._in_zones(entry)
+
+    def _in_zones(self, entry: Entry) -> None:
+        """Give a pod the NUMA zone and the NICs that annotations say."""
+        said = entry.item.value.metadata.annotations
+        if not said or not said.keys() & {ZONES, NICS}:
+            return
+        zones = numbers(said[ZONES]) if ZONES in said else []
+        nics = tuple(name.strip() for name in said.get(NICS, "").split(",") if name.strip())
+        if zones is None or len(nics) > MOST_CARDS or any(wrong_name(name) for name in nics):
+            self.ledger.contradiction(
+                "an annotation says zones or NICs in no known form", "it is as if it were not there", entry.item.where
+            )
+            return
+        if len(zones) > 1:
+            self.ledger.assumed("pods in several NUMA zones", "those of their cards, or any", entry.item.where)
+        entry.zone = zones[0] if len(zones) == 1 else None
+        entry.nics = nics
+        if nics:
+            entry.tasks = self.asks.kept((msgspec.structs.replace(entry.tasks[0], nics=len(nics)), *entry.tasks[1:]))
 
     def _size(self, one: tuple[Entry, OnNode]) -> int:
         """Return the slots of the largest instance of a pod: small ones go where they leave room for large ones."""
