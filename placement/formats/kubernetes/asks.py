@@ -9,12 +9,12 @@ import msgspec
 
 from placement.formats.kubernetes.cards import Cards, Meaning, Part, made, offer_of, working
 from placement.formats.kubernetes.labels import Labels
-from placement.formats.kubernetes.needs import COUNT, DEVICES, FRACTION, GPU, MEMORY, MILLI, Need, needs
+from placement.formats.kubernetes.needs import COUNT, DEVICES, FRACTION, GPU, MEMORY, MILLI, VIRTUAL, Need, needs
 from placement.formats.kubernetes.notes import Notes
 from placement.formats.kubernetes.objects import Item
 from placement.formats.kubernetes.parts import Offer
 from placement.formats.kubernetes.pod import Pod
-from placement.formats.kubernetes.requests import Amounts, amounts, guaranteed
+from placement.formats.kubernetes.requests import Amounts, amounts, guaranteed, together
 from placement.formats.kubernetes.selection import selector, tolerations
 from placement.snapshot import Task, Toleration
 from placement.snapshot.fields import MOST_CARDS
@@ -23,6 +23,8 @@ from placement.units import exact
 
 ANNOTATIONS = (FRACTION, MEMORY, DEVICES, MILLI, COUNT)
 """Those that say what a pod asks for."""
+PARTED = frozenset(name for names in VIRTUAL for name in names[1:])
+"""Resources that are parts of the cards of a container."""
 KUBELET = ("ephemeral-storage", "hugepages-")
 """Resources of every node, which those who write down nodes may leave out."""
 RESERVATION = ("kai-resource-reservation", "runai-reservation")
@@ -139,7 +141,8 @@ class Asks:
             asked.pop(GPU)
             notes.ignored("card of a pod that reserves it for others", "those that share the card have it")
         offered = {name for name in asked if self.cards.countable(name)} | self.cards.meanings.keys()
-        found, rest = needs(asked, said, offered, item.file, path)
+        each = together(spec) if asked.keys() & PARTED else ()
+        found, rest = needs(asked, said, offered, item.file, path, each)
         for name, value in asked.items():
             if name not in rest and name in self._listed and not self.cards.countable(name):
                 rest[name] = value

@@ -242,7 +242,7 @@ def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | Non
             if "," in device
         ]
         if uuids and all(uuid in by_name for uuid in uuids):
-            return [(card, None) for card in dict.fromkeys(by_name[uuid] for uuid in uuids)]
+            return [(by_name[uuid], None) for uuid in uuids]
     return None
 
 

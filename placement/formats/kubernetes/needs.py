@@ -11,7 +11,7 @@ https://volcano.sh/en/docs/gpu_virtualization (likewise), https://koordinator.sh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -84,7 +84,12 @@ class Need:
 
 
 def needs(
-    amounts: Amounts, annotations: Mapping[str, str], offered: Collection[str], file: str, path: str
+    amounts: Amounts,
+    annotations: Mapping[str, str],
+    offered: Collection[str],
+    file: str,
+    path: str,
+    each: Sequence[Amounts] = (),
 ) -> tuple[tuple[Need, ...], Amounts]:
     """Return what a pod asks of cards, and the amounts of everything else.
 
@@ -96,6 +101,8 @@ def needs(
         Resources that stand for cards on some node.
     file, path : str
         Where the pod is, for errors.
+    each : sequence of dict of str to quantity
+        Amounts of its containers, of which each gets parts of cards of its own; empty for one container.
 
     Raises
     ------
@@ -105,6 +112,7 @@ def needs(
     rest = dict(amounts)
     found: list[Need] = []
     reader = _Reader(rest, annotations, offered, file, path)
+    found += reader.of_each(each)
     found += reader.koordinator()
     found += reader.openb()
     found += reader.virtual()
@@ -155,6 +163,22 @@ class _Reader:
     def _one_of(self, *names: str) -> str:
         """Return the first of some resources that a node offers."""
         return next((name for name in (*names, GPU) if name in self.offered), "")
+
+    def of_each(self, each: Sequence[Amounts]) -> list[Need]:
+        """Return cards of which several containers ask for memory or time, container by container."""
+        found: list[Need] = []
+        for names in VIRTUAL:
+            count, *parts = names
+            asking = [one for one in each if count in one or any(name in one for name in parts)]
+            if count not in self.offered or len(asking) < 2 or not any(name in self.rest for name in parts):
+                continue
+            for one in asking:
+                mine = {name: one[name] for name in names if name in one}
+                container = _Reader(mine, self.annotations, self.offered, self.file, self.path)
+                found += container.virtual() or [Need(count, self.whole(count, one[count]))]
+            for name in names:
+                self.rest.pop(name, None)
+        return found
 
     def virtual(self) -> list[Need]:
         """Return cards of which memory or time is asked for in MiB and percent."""

@@ -63,6 +63,12 @@ def amounts(spec: PodSpec, file: str, path: str) -> Amounts:
     return {name: _written(value, file, f"{path}{step(name)}") for name, value in total.items() if value}
 
 
+def together(spec: PodSpec) -> list[Amounts]:
+    """Return what each container and sidecar asks for, of a pod whose amounts have been looked at."""
+    sidecars = [one for one in spec.init_containers or () if one.restart_policy == "Always"]
+    return [_container(one.resources, "", "") for one in (*(spec.containers or ()), *sidecars)]
+
+
 def guaranteed(spec: PodSpec) -> bool:
     """Return whether each container has limits of CPU and memory that equal its requests."""
     containers: list[Container] = [*(spec.containers or ()), *(spec.init_containers or ())]

@@ -138,7 +138,11 @@ class Runs:
             said, covered = allocated(claims), len(claims)
         if said is None:
             return False
-        if len(said) != sum(part.gpus for part, _ in found.parts[:covered]):
+        wanted = sum(part.gpus for part, _ in found.parts[:covered])
+        if len(said) != wanted:
+            # containers that run one after the other may have the same cards
+            said = list(dict.fromkeys(said))
+        if len(said) != wanted:
             self.ledger.contradiction(
                 "a pod is said to have more or fewer cards than it asks for", "others are assumed", entry.item.where
             )
