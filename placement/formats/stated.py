@@ -41,9 +41,7 @@ def held(snapshot: Snapshot, ledger: Ledger) -> Snapshot:
             found = tuple(judged(job.name, place) for place in job.running.tasks)
             none = not any(nics.get(place.node) for place in found)
             groups = tuple(map(_without, job.groups)) if none else job.groups
-            job = msgspec.structs.replace(
-                job, running=msgspec.structs.replace(job.running, tasks=found), groups=groups
-            )
+            job = msgspec.structs.replace(job, running=msgspec.structs.replace(job.running, tasks=found), groups=groups)
         jobs.append(job)
     return msgspec.structs.replace(snapshot, jobs=tuple(jobs))
 

@@ -74,6 +74,7 @@ class Holdings:
         right = (
             len(held.gpus) == part.gpus == len(set(held.gpus))
             and all(0 <= card < len(gpus) and gpus[card].mig_enabled == bool(part.profile) for card in held.gpus)
+            and all(gpus[card].mig_instance == part.instance for card in held.gpus)
             and len(held.starts) == (part.gpus if part.profile else 0)
         )
         if not right or (part.profile and not self._free(taken, held.gpus[0], part.profile, held.starts[0])):
@@ -111,7 +112,7 @@ class Holdings:
         taken = self._of(node, gpus)
         self.ledger.assumed(
             "cards of running pods",
-            "the lowest that work and are free; for a share those of which least is taken; for an instance the first free one",
+            "the lowest free ones that work; for a share those with least taken; for an instance the first free one",
             where,
         )
         if part.profile:

@@ -112,7 +112,13 @@ def read(
         name = item.value.metadata.name
         mine = zones.get(name)
         node, offers[name] = _node(
-            item, position, mine, devices.by_node.get(name, ()), cut.get(name, frozenset()), pinned.get(name, ()), ledger
+            item,
+            position,
+            mine,
+            devices.by_node.get(name, ()),
+            cut.get(name, frozenset()),
+            pinned.get(name, ()),
+            ledger,
         )
         if name in devices.drivers and (more := pool_labels(name, *devices.drivers[name])):
             node = msgspec.structs.replace(node, labels={**node.labels, **more})

@@ -191,9 +191,7 @@ def _instances(source: Source, found: Cards, profiles: Mapping[str, str], physic
         places[profile] = mine[number:]
 
 
-def _around(
-    source: Source, first: int, named: Mapping[str, str], layouts: tuple[Layout, ...]
-) -> tuple[Layout, ...]:
+def _around(source: Source, first: int, named: Mapping[str, str], layouts: tuple[Layout, ...]) -> tuple[Layout, ...]:
     """Return layouts in which instances are where annotations of running pods say that they are."""
     pinned: dict[int, list[tuple[str, int]]] = {}
     for resource, card, start in source.pins:

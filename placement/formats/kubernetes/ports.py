@@ -12,7 +12,7 @@ from placement.formats.ledger import Ledger
 
 Port = tuple[int, str]
 """Number and protocol."""
-ANY = ("", "0.0.0.0")  # noqa: S104 - an address that a pod states
+ANY = ("", "0.0.0.0")
 """Addresses that stand for all of a node."""
 
 

@@ -1,7 +1,7 @@
 """Volumes that only some nodes can reach.
 
-A volume says by a node affinity where it can be; which volume a claim has, the claim says. Where the files have neither,
-or a claim has no volume yet, it is noted.
+A volume says by a node affinity where it can be; which volume a claim has, the claim says. Where the files have
+neither, or a claim has no volume yet, it is noted.
 
 The rules: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity
 """
