@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import placement
 from placement.errors import InputError
 from placement.formats.kubernetes.mig_pins import around
 from placement.formats.read import read
@@ -127,6 +128,16 @@ def test_pods_are_assumed_on_cards_that_work() -> None:
     registered = node("n", {GPU: 2}, model=T4, annotations={"hami.io/node-nvidia-register": register})
     found = imported(registered, pod("a", {GPU: 1}, on="n"), pod("b", {GPU: 1}, on="n"))
     assert [places(found, name) for name in "ab"] == [[((1,), ())], [((0,), ())]]
+
+
+@pytest.mark.parametrize(("units", "fits"), [(1, True), (2, True), (3, True), (4, True), (5, False), (9, False)])
+def test_more_units_than_a_node_has_fit_nowhere(units: int, fits: bool) -> None:
+    """2 cards of 2 units are 4."""
+    shared = {"nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.count": "2"}
+    found = imported(node("n", {GPU: 4}, shared, f"{T4}-SHARED"), pod("a", {GPU: units}))
+    plan = placement.solve(found, solver="first-fit")
+    assert (len(plan.tasks) == 1) == fits
+    assert placement.check(found, plan) == []
 
 
 def test_a_resource_is_its_own_cards_only() -> None:
@@ -427,3 +438,44 @@ def test_volumes_keep_pods_to_the_nodes_that_reach_them(things: list[Thing], fre
     found = imported(zoned("m", "a"), zoned("n", "b"), *things, wants)
     assert nodes_of(found, "p") == free
     assert noted(found, "ignored", "volumes of pods that wait") == noted_
+
+
+# --- instances that pods share --------------------------------------------------------------------------------------
+
+
+def test_pods_take_turns_on_instances() -> None:
+    # 2 cards of 2 + 2 instances: each of the four small ones counts as 3 units, 12 in all
+    small, large = f"{MIG}1g.5gb", f"{MIG}3g.20gb"
+    labels = {f"{small}.count": "4", f"{small}.replicas": "3", f"{large}.count": "2", "nvidia.com/gpu.count": "2"}
+    found = imported(
+        node("n", {small: 12, large: 2}, labels),
+        pod("a", {small: 2}, on="n"),
+        pod("b", {small: 1}),
+        pod("c", {large: 1}),
+        pod("d", {GPU: 1}),
+    )
+    assert [(gpu.count, gpu.mig_instance, gpu.mig_enabled) for gpu in found.nodes[0].gpus] == [
+        (4, "1g.5gb", False),
+        (2, "", True),
+    ]
+    assert [(task.gpu_share, task.mig_instance) for task in tasks(found, "a")] == [("333m", "1g.5gb")] * 2
+    assert places(found, "a") == [((0,), ()), ((1,), ())]
+    assert [task.mig_profile for task in tasks(found, "c")] == ["3g.20gb"]
+    assert tasks(found, "d")[0].extended == {GPU: "1"}  # no node has a whole card
+    # 12 - 2 units are left: ten more pods run there, and an eleventh does not
+    many = imported(
+        node("n", {small: 12, large: 2}, labels),
+        pod("a", {small: 2}, on="n"),
+        *(pod(f"b{index}", {small: 1}) for index in range(11)),
+    )
+    plan = placement.solve(many, solver="first-fit")
+    assert len(plan.tasks) == 10
+    assert placement.check(many, plan) == []
+
+
+def test_a_unit_is_a_whole_card_or_a_turn_on_an_instance_by_node() -> None:
+    turns = {"nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.count": "7"}
+    things = [node("m", {GPU: 14}, turns, f"{A100}-MIG-1g.5gb-SHARED"), node("n", {GPU: 2})]
+    found = imported(*things, pod("a", {GPU: 1}), pod("b", {GPU: 1}, nodeSelector={HOST: "m"}))
+    kinds = [(task.gpu_share, task.mig_instance) for name in "ab" for task in tasks(found, name)]
+    assert kinds == [(None, ""), ("500m", "1g.5gb")]

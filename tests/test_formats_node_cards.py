@@ -126,7 +126,10 @@ def test_a_partition_that_a_cloud_makes_is_a_mig_instance() -> None:
     assert offers["nvidia.com/gpu"].profile == "1g.10gb"
     labels["cloud.google.com/gke-max-shared-clients-per-gpu"] = "2"
     node, offers, _ = one(item(labels=labels, devices={"nvidia.com/gpu": "14"}))
-    assert (node.gpus, offers, node.extended) == ((), {}, {"nvidia.com/gpu": "14"})
+    assert [(gpu.count, gpu.mig_instance, gpu.replicas, gpu.mig_enabled) for gpu in node.gpus] == [
+        (7, "1g.10gb", 2, False)
+    ]
+    assert offers["nvidia.com/gpu"] == Offer(tuple(range(7)), 2, instance="1g.10gb")
 
 
 def test_instances_that_are_alternatives_are_made_for_pods() -> None:
@@ -138,7 +141,8 @@ def test_instances_that_are_alternatives_are_made_for_pods() -> None:
     assert (offers, node.extended) == ({}, {})
 
 
-def test_shared_instances_are_countable() -> None:
+def test_shared_instances_are_cards_of_their_own() -> None:
+    """8 units of 4 instances of which each is 2; of the other resource nothing says how many a unit is of."""
     labels = {
         "nvidia.com/gpu.product": A100,
         "nvidia.com/gpu.count": "1",
@@ -147,8 +151,15 @@ def test_shared_instances_are_countable() -> None:
     }
     made = {"nvidia.com/mig-1g.10gb": "8", "nvidia.com/mig-2g.20gb.shared": "2"}
     node, offers, said = one(item(labels=labels, devices=made))
-    assert (node.gpus, offers, node.extended) == ((), {}, made)
-    assert said == ["assumed: MIG instances that are shared in turn"]
+    (gpu,) = node.gpus
+    assert (gpu.count, gpu.mig_instance, gpu.replicas, gpu.sharing) == (4, "1g.10gb", 2, "time_slicing")
+    assert gpu.memory == "9856Mi"
+    assert offers == {"nvidia.com/mig-1g.10gb": Offer((0, 1, 2, 3), 2, instance="1g.10gb")}
+    assert node.extended == {"nvidia.com/mig-2g.20gb.shared": "2"}
+    assert said == [
+        "assumed: MIG instances that pods share",
+        "assumed: shared MIG instances of which the kind, or how many a unit is of, is not known",
+    ]
 
 
 def test_an_invalid_layout_offers_nothing() -> None:

@@ -190,12 +190,13 @@ def test_shared_cards_are_units_over_replicas(
     [
         {"nvidia.com/gpu.count": "32", "nvidia.com/gpu.replicas": "4"},
         {"nvidia.com/gpu.product": "Tesla-T4-SHARED"},
-        {"nvidia.com/gpu.product": f"{A100}-MIG-1g.10gb-SHARED", "nvidia.com/gpu.replicas": "4"},
+        {"nvidia.com/gpu.product": f"{A100}-MIG-1g.10gb-SHARED", "nvidia.com/gpu.replicas": "3"},
+        {"nvidia.com/gpu.product": f"{A100}-MIG-1g.10gb-SHARED"},
         {"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "3"},
     ],
 )
 def test_shares_of_nobody_knows_what_are_counted_and_are_no_cards(labels: dict[str, str]) -> None:
-    """128 units: of MIG instances, of an unknown model, of an unknown number of replicas, and 128 / 3 is not whole."""
+    """128 units: of an unknown model, of an unknown number of replicas, and 128 / 3 is not whole."""
     node, offers, said = one(item(labels=labels, devices={"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "128"}))
     assert (node.gpus, offers, node.extended) == ((), {}, {"nvidia.com/gpu.shared": "128"})
     assert said

@@ -195,7 +195,7 @@ def test_several_shares_of_koordinator_divide_what_is_asked_for() -> None:
     )
     assert found == (Need("koordinator.sh/gpu-core", 4, memory=40 * 2**30),)
     found, _ = wanted({"koordinator.sh/gpu-core": 200}, {"koordinator.sh/gpu-core"})
-    assert made(found[0], (100, ""), 8, None, Notes()) == [Part(2, resource="koordinator.sh/gpu-core")]
+    assert made(found[0], (100, "", ""), 8, None, Notes()) == [Part(2, resource="koordinator.sh/gpu-core")]
 
 
 def test_thousandths_of_alibaba() -> None:
@@ -207,7 +207,7 @@ def test_thousandths_of_alibaba() -> None:
 def test_a_bare_number_of_memory_has_the_unit_of_the_node() -> None:
     # 10 of 12 units of a card, whether these are GiB or MiB; of a card of 12 GiB that is 10 GiB
     (need,), _ = wanted({"aliyun.com/gpu-mem": 10}, {"aliyun.com/gpu-mem"})
-    (part,) = made(need, (12, ""), 2, 12 * 2**30, Notes())
+    (part,) = made(need, (12, "", ""), 2, 12 * 2**30, Notes())
     assert (part.gpus, part.share, part.memory) == (1, "833m", 10 * 2**30)
     # where no node measures it in cards, it is a countable resource like others
     assert wanted({"aliyun.com/gpu-mem": 10}, set()) == ((), {"aliyun.com/gpu-mem": 10})
@@ -236,29 +236,29 @@ def test_no_part_of_a_card_is_an_error(asked_: dict[str, Any], annotations: dict
 @given(st.integers(2, 1000))
 def test_as_many_shares_fit_on_a_card_as_it_has(replicas: int) -> None:
     """Models round a share up to thousandths of a card."""
-    (part,) = made(Need(GPU, 1), (replicas, ""), 8, None, Notes())
+    (part,) = made(Need(GPU, 1), (replicas, "", ""), 8, None, Notes())
     assert part.share is not None
     assert replicas * milli_up(part.share) <= 1000
 
 
 def test_several_shares_are_on_cards_of_their_own() -> None:
-    assert made(Need(GPU, 2), (4, ""), 8, None, Notes()) == [Part(2, "250m", resource=GPU)]
+    assert made(Need(GPU, 2), (4, "", ""), 8, None, Notes()) == [Part(2, "250m", resource=GPU)]
     # 16 units on 8 cards of 10 each: two tenths of each card
-    assert made(Need(GPU, 16), (10, ""), 8, None, Notes()) == [Part(8, "200m", resource=GPU)]
+    assert made(Need(GPU, 16), (10, "", ""), 8, None, Notes()) == [Part(8, "200m", resource=GPU)]
     # all units of a card are the card
-    assert made(Need(GPU, 8), (4, ""), 2, None, Notes()) == [Part(2, resource=GPU)]
+    assert made(Need(GPU, 8), (4, "", ""), 2, None, Notes()) == [Part(2, resource=GPU)]
 
 
 def test_a_part_of_memory_is_the_same_part_of_the_card() -> None:
     # 2000 of 46068 MiB is 43.4 thousandths; 23 such fit by memory, and by share
-    (part,) = made(Need(GPU, 1, memory=2000 * 2**20), (1, ""), 1, 46068 * 2**20, Notes())
+    (part,) = made(Need(GPU, 1, memory=2000 * 2**20), (1, "", ""), 1, 46068 * 2**20, Notes())
     assert (part.share, part.memory) == ("43m", 2000 * 2**20)
 
 
 def test_cards_of_unknown_memory_are_taken_whole() -> None:
-    assert made(Need(GPU, 1, memory=2**30), (1, ""), 1, None, Notes())[0].share is None
+    assert made(Need(GPU, 1, memory=2**30), (1, "", ""), 1, None, Notes())[0].share is None
 
 
 def test_each_instance_is_a_part_of_its_own() -> None:
-    found = made(Need("nvidia.com/mig-1g.5gb", 2), (1, "1g.5gb"), 7, None, Notes())
+    found = made(Need("nvidia.com/mig-1g.5gb", 2), (1, "1g.5gb", ""), 7, None, Notes())
     assert found == [Part(1, profile="1g.5gb", resource="nvidia.com/mig-1g.5gb")] * 2

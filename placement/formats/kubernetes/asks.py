@@ -199,7 +199,7 @@ class Asks:
     def _policy(self, ask: Ask, parts: Sequence[Part], chosen: dict[str, str], notes: Notes) -> str:
         """Return the NUMA policy that all nodes have which such a pod may use."""
         policies = self.cards.cluster.policies
-        if not ask.aligned or not policies or any(part.profile for part in parts):
+        if not ask.aligned or not policies or any(part.profile or part.instance for part in parts):
             return "none"
         nodes = self.labels.matching(chosen)
         if parts:
@@ -248,7 +248,7 @@ class Asks:
                 rest[need.resource] = need.units
                 notes.contradiction("a pod runs with cards on a node that has none", "it asks for what is not there")
                 continue
-            meaning: Meaning = offer.replicas, offer.profile
+            meaning: Meaning = offer.replicas, offer.profile, offer.instance
             memory, registered = self.cards.memory(node, offer), self.cards.registered(node, need.resource, offer)
             able = most if offer.profile else min(most, len(working(offer, gpus)))
             for part in made(need, meaning, able, memory, notes, registered):
@@ -257,14 +257,24 @@ class Asks:
                     part = replace(part, gpus=most)
                 parts.append((part, offer))
         bare = [part for part, _ in parts]
-        numa = policy if policy in BOUND and len(bare) <= 1 and not any(part.profile for part in bare) else "none"
+        numa = (
+            policy
+            if policy in BOUND and len(bare) <= 1 and not any(part.profile or part.instance for part in bare)
+            else "none"
+        )
         found = OnNode(self._made(ask, rest, ask.selector, bare, numa), tuple(parts), notes)
         self._running[key] = found
         return found
 
     def without(self, task: Task) -> Task:
         """Return a task that holds no card."""
-        return self.kept((msgspec.structs.replace(task, gpus=0, mig_profile="", gpu_memory=None, gpu_models=()),))[0]
+        return self.kept(
+            (
+                msgspec.structs.replace(
+                    task, gpus=0, gpu_share=None, mig_profile="", mig_instance="", gpu_memory=None, gpu_models=()
+                ),
+            )
+        )[0]
 
     def kept_to(self, tasks: Tasks, nodes: frozenset[int], stem: str) -> Tasks:
         """Return tasks that keep to some nodes besides."""
@@ -288,6 +298,7 @@ class Asks:
                     gpus=part.gpus,
                     gpu_share=part.share,
                     mig_profile=part.profile,
+                    mig_instance=part.instance,
                     gpu_memory=part.memory,
                     gpu_models=part.models,
                     cpu=rest.get("cpu", 0) if first else 0,

@@ -26,8 +26,8 @@ REGISTERED = (GPU, "nvidia.com/vgpu", "volcano.sh/vgpu-number")
 """Resources of cards that an annotation of the node registers, by memory."""
 CARDS = (GPU, "nvidia.com/gpu.shared", "amd.com/gpu")
 """Resources that are cards though no node may offer them now, as when a device plugin is gone."""
-Meaning = tuple[int, str]
-"""Units that one card is, and the MIG profile of a unit."""
+Meaning = tuple[int, str, str]
+"""Units that one card is, the MIG profile of a unit, and that of the instance which a unit is a share of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Part:
     models : tuple of str
     resource : str
         Of which the cards are units; empty for those of a claim.
+    instance : str
+        MIG profile of the instance that it has a share of.
     """
 
     gpus: int
@@ -52,6 +54,7 @@ class Part:
     memory: int | None = None
     models: tuple[str, ...] = ()
     resource: str = ""
+    instance: str = ""
 
 
 class Cards:
@@ -87,7 +90,9 @@ class Cards:
         found: dict[str, dict[Meaning, set[int]]] = {}
         for index, node in enumerate(self.cluster.nodes):
             for resource, offer in self.cluster.offers.get(node.name, {}).items():
-                found.setdefault(resource, {}).setdefault((offer.replicas, offer.profile), set()).add(index)
+                found.setdefault(resource, {}).setdefault((offer.replicas, offer.profile, offer.instance), set()).add(
+                    index
+                )
         return {name: {key: frozenset(nodes) for key, nodes in one.items()} for name, one in found.items()}
 
     @cached_property
@@ -99,8 +104,15 @@ class Cards:
     def whole(self) -> frozenset[int]:
         """Nodes with cards that are not sliced."""
         return frozenset(
-            i for i, node in enumerate(self.cluster.nodes) if any(not gpu.mig_enabled for gpu in node.gpus)
+            i
+            for i, node in enumerate(self.cluster.nodes)
+            if any(not gpu.mig_enabled and not gpu.mig_instance for gpu in node.gpus)
         )
+
+    @cached_property
+    def turns(self) -> frozenset[int]:
+        """Nodes with MIG instances that pods share."""
+        return frozenset(i for i, node in enumerate(self.cluster.nodes) if any(gpu.mig_instance for gpu in node.gpus))
 
     def countable(self, resource: str) -> bool:
         """Return whether a resource stands for cards on some node, or instances that some node could have."""
@@ -117,7 +129,7 @@ class Cards:
         here = {meaning: nodes for meaning, nodes in known.items() if nodes & allowed} or known
         if not here:
             return self._unknown(need, selector, allowed, notes)
-        meaning = min(here, key=lambda one: (one != (1, ""), -len(here[one] & allowed), one))
+        meaning = min(here, key=lambda one: (one != (1, "", ""), -len(here[one] & allowed), one))
         if len(here) > 1:
             notes.assumed(
                 "what a unit of a resource is, where nodes differ",
@@ -125,9 +137,9 @@ class Cards:
             )
         nodes = here[meaning]
         parts = self.parts(need, meaning, nodes & allowed or nodes, notes)
-        if not meaning[1] and (models := self._models(need.resource, nodes & allowed, notes)):
+        if not meaning[1] and not meaning[2] and (models := self._models(need.resource, nodes & allowed, notes)):
             parts = [replace(part, models=models) for part in parts]
-        others = self._apart(need.resource) if meaning[1] else self.whole
+        others = self._apart(need.resource) if meaning[1] else self.turns if meaning[2] else self.whole
         if (allowed & others) - nodes:
             selector = self.labels.narrow(selector, nodes, "cards")
         return parts, selector
@@ -143,7 +155,7 @@ class Cards:
             return parts, self.labels.narrow(selector, self.sliced - apart, "cards") if allowed & apart else selector
         notes.assumed("cards that no node offers", "the pods that ask for them fit nowhere")
         selector = self.labels.narrow(selector, frozenset(), "cards")
-        return self.parts(need, (1, ""), frozenset(), notes), selector
+        return self.parts(need, (1, "", ""), frozenset(), notes), selector
 
     def _apart(self, resource: str) -> frozenset[int]:
         """Return nodes with MIG on where instances go by another name than this one."""
@@ -192,7 +204,7 @@ class Cards:
             others: set[str] = set()
             for (_, offer), node in kinds.items():
                 for card, gpu in enumerate(self.of(node)):
-                    if not gpu.mig_enabled:
+                    if not gpu.mig_enabled and not gpu.mig_instance:
                         (mine if card in offer.cards else others).add(gpu.model)
             found = self._told[resource, nodes] = tuple(sorted(mine)) if others else (), bool(mine & others)
         if found[1]:
@@ -224,7 +236,7 @@ def made(
     Parameters
     ----------
     need : Need
-    meaning : (int, str)
+    meaning : (int, str, str)
     most : int
         Cards of a node that has most of them.
     memory : int, optional
@@ -233,9 +245,16 @@ def made(
     registered : bool
         Whether who asks for no memory gets all of a card.
     """
-    replicas, profile = meaning
+    replicas, profile, instance = meaning
     if profile:
         return [Part(1, profile=profile, resource=need.resource)] * need.units
+    if instance:
+        if (Fraction(1000) / replicas).denominator != 1:
+            notes.assumed(
+                "shares that are no whole thousandth of a card", "rounded down, so that all of them fit on it"
+            )
+        share = thousandths(Fraction(1, replicas))
+        return [Part(1, share, resource=need.resource, instance=instance)] * need.units
     if need.measure is not None:
         return [_measured(need, need.measure, replicas, memory, notes)]
     if need.limited:
@@ -251,7 +270,8 @@ def made(
         notes.assumed("several shares of cards", "each on a card of its own")
     each = Fraction(math.ceil(Fraction(need.units, cards)), replicas)
     if each >= 1:
-        return [Part(cards, resource=need.resource)]
+        # more units than a node has are that many cards, which it has not either
+        return [Part(need.units if each > 1 else cards, resource=need.resource)]
     if (1000 * each).denominator != 1:
         notes.assumed("shares that are no whole thousandth of a card", "rounded down, so that all of them fit on it")
     return [Part(cards, thousandths(each), resource=need.resource)]
@@ -327,7 +347,7 @@ def offer_of(offers: Mapping[str, Offer], resource: str, gpus: tuple[Gpu, ...]) 
     if profile:
         made_of = instances(profile, gpus)
         return made_of if made_of.cards else None
-    bare = tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled)
+    bare = tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled and not gpu.mig_instance)
     return Offer(cards=bare) if bare and not resource.startswith(MIG) else None
 
 

@@ -52,10 +52,10 @@ class Cards:
                 self.gpus.append(Gpu(count=count, health=health, **what))  # type: ignore[arg-type]
         return range(first, self.number)
 
-    def offer(self, resource: str, cards: Sequence[int], replicas: int = 1) -> None:
+    def offer(self, resource: str, cards: Sequence[int], replicas: int = 1, instance: str = "") -> None:
         """Say what a resource stands for."""
         self.taken.add(resource)
-        self.offers[resource] = Offer(tuple(cards), replicas)
+        self.offers[resource] = Offer(tuple(cards), replicas, instance=instance)
 
 
 @dataclass(frozen=True, slots=True)

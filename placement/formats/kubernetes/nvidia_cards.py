@@ -6,7 +6,7 @@ The plugin: https://github.com/NVIDIA/k8s-device-plugin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from placement.formats.kubernetes.found import KEPT, Cards, Source, append
 from placement.formats.kubernetes.mig_cards import Layout, distributed
@@ -26,6 +26,8 @@ class _Card(TypedDict):
 
 GPU, SHARED, MIG = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-"
 
+Sharing = Literal["time_slicing", "mps"]
+
 UNSETTLED = ("pending", "rebooting", "failed")
 """States of the MIG manager in which labels and resources may not be those that will be."""
 
@@ -40,23 +42,24 @@ def nvidia_cards(source: Source, found: Cards, names: Sequence[str]) -> None:
             continue
         shared = name == SHARED or (known.sharing != "" and SHARED not in names)
         if known.profile:
-            if shared and (known.sharing or name == SHARED):
-                source.assume("MIG instances that are shared in turn", KEPT)
+            if shared:
+                replicas = known.replicas if known.replicas > 1 else _quotient(source.units(name)[1], known.count)
+                _turns(source, found, name, known.profile, replicas, known.sharing)
             else:
                 _instances(source, found, {name: known.profile}, None)
         elif shared:
             _shared(source, found, name)
         else:
             _whole(source, found, name)
-    profiles = _mixed(source, names)
+    whole = found.number
+    profiles = _mixed(source, found, names)
     if profiles:
-        whole = found.number
         physical = None if known.count is None else known.count - whole
         if physical is not None and physical <= 0:
             source.disagree("MIG instances beside as many whole cards as the labels count", "the resources")
             physical = None
         _instances(source, found, profiles, physical)
-    elif known.count and not known.profile and not known.sharing and found.number not in (0, known.count):
+    elif known.count and not known.profile and not known.sharing and whole not in (0, known.count):
         source.disagree("the label nvidia.com/gpu.count and the cards of the resource", "the resource")
 
 
@@ -122,17 +125,22 @@ def _shared(source: Source, found: Cards, name: str) -> None:
 # --- MIG -------------------------------------------------------------------------------------------------------
 
 
-def _mixed(source: Source, names: Sequence[str]) -> dict[str, str]:
-    """Return the profile of each resource that stands for MIG instances that are not shared."""
+def _mixed(source: Source, found: Cards, names: Sequence[str]) -> dict[str, str]:
+    """Add instances that are shared, and return the profile of each resource that stands for those that are not."""
     stated = mig_labels(source.labels)
     profiles = {}
     for name in names:
         if not name.startswith(MIG):
             continue
         label = name.removeprefix(MIG)
-        count, replicas = stated.pop(label, ("", ""))
-        if label.endswith(".shared") or (replicas.isdigit() and int(replicas[:9]) > 1):
-            source.assume("MIG instances that are shared in turn", KEPT)
+        plain = label.removesuffix(".shared")
+        count, replicas = stated.get(plain, ("", "")) if plain != label else stated.pop(label, ("", ""))
+        if plain != label or (_number(replicas) or 0) > 1:
+            each = _number(replicas)
+            if each is None or each <= 1:
+                each = _quotient(source.units(name)[1], _number(count))
+            sharing: Sharing = "mps" if source.labels.get(f"{MIG}{plain}.sharing-strategy") == "mps" else "time_slicing"
+            _turns(source, found, name, mig.plain_profile(plain), each, sharing)
             continue
         if count and count != str(source.units(name)[1]):
             source.disagree("the number of MIG instances in labels and in the resource", "the resource")
@@ -141,6 +149,45 @@ def _mixed(source: Source, names: Sequence[str]) -> dict[str, str]:
         if count.strip("0") and not source.amounts.has(f"{MIG}{label}.shared"):
             source.disagree("a MIG profile in the labels that no resource is called by", "the resources")
     return profiles
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _quotient(units: int, count: int | None) -> int | None:
+    """Return how many units each of some instances is; None where they are not alike."""
+    return units // count if count and units % count == 0 else None
+
+
+def _turns(
+    source: Source, found: Cards, name: str, profile: str, replicas: int | None, sharing: Literal["", Sharing]
+) -> None:
+    """Add MIG instances of which each counts as several units, as cards of their own."""
+    model, (working, there) = source.known.model, source.units(name)
+    geometry = mig.geometry(model) if model else None
+    kind = None if geometry is None else geometry.profile(profile)
+    if kind is None or not replicas or replicas < 2 or there % replicas:
+        source.assume("shared MIG instances of which the kind, or how many a unit is of, is not known", KEPT)
+        return
+    if found.number + there // replicas > MOST_CARDS:
+        source.disagree(f"more than {MOST_CARDS} cards in a node", KEPT)
+        return
+    broken = -(-(there - working) // replicas)
+    if broken:
+        source.disagree("MIG instances that are there and not allocatable", "they are unhealthy, those that come last")
+    source.assume("MIG instances that pods share", "each is a card of its own, of the memory that it has")
+    cards = found.add(
+        there // replicas - broken,
+        broken,
+        model=model,
+        memory=None if kind.memory is None else f"{kind.memory}Mi",
+        compute_capability=source.known.compute_capability,
+        sharing=sharing or "time_slicing",
+        replicas=replicas,
+        mig_instance=kind.name,
+    )
+    found.offer(name, cards, replicas, kind.name)
 
 
 def _instances(source: Source, found: Cards, profiles: Mapping[str, str], physical: int | None) -> None:

@@ -187,12 +187,15 @@ class Offer:
         MIG profile of a unit.
     starts : tuple of int
         With a `profile`, the first slot of each instance.
+    instance : str
+        MIG profile, where each of `cards` is an instance that several pods share.
     """
 
     cards: tuple[int, ...]
     replicas: int = 1
     profile: str = ""
     starts: tuple[int, ...] = ()
+    instance: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ class Runs:
         gpus = self.cards.of(node)
         if part.profile:
             return instances(part.profile, gpus)
-        return Offer(tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled))
+        return Offer(tuple(card for card, gpu in enumerate(gpus) if not gpu.mig_enabled and not gpu.mig_instance))
 
 
 def of_daemon(pod: Pod) -> bool:
