@@ -479,3 +479,26 @@ def test_a_unit_is_a_whole_card_or_a_turn_on_an_instance_by_node() -> None:
     found = imported(*things, pod("a", {GPU: 1}), pod("b", {GPU: 1}, nodeSelector={HOST: "m"}))
     kinds = [(task.gpu_share, task.mig_instance) for name in "ab" for task in tasks(found, name)]
     assert kinds == [(None, ""), ("500m", "1g.5gb")]
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "tolerated"),
+    [
+        ("Gt", "900", {"950"}),
+        ("Gt", "700", {"800", "950"}),
+        ("Lt", "900", {"800"}),
+        ("Lt", "800", set()),
+        ("Exists", "", {"800", "950", "x"}),
+    ],
+)
+def test_tolerations_may_compare_numbers(operator: str, value: str, tolerated: set[str]) -> None:
+    nodes = [node(f"n{level}", {}) for level in ("800", "950", "x")]
+    for one in nodes:
+        one["spec"]["taints"] = [{"key": "sla", "value": one["metadata"]["name"][1:], "effect": "NoSchedule"}]
+    found = imported(*nodes, pod("a", tolerations=[{"key": "sla", "operator": operator, "value": value}]))
+    allowed = set()
+    for one in found.nodes:
+        (taint,) = one.taints
+        if any(t.operator == "Exists" or t.value == taint.value for t in tasks(found, "a")[0].tolerations):
+            allowed.add(taint.value)
+    assert allowed == tolerated

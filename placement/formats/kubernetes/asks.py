@@ -86,6 +86,7 @@ class Asks:
         self.cards = cards
         self.labels = labels
         self._listed = frozenset(name for node in labels.nodes for name in node.extended)
+        self._taints = tuple(dict.fromkeys(taint for node in labels.nodes for taint in node.taints))
         named = self._listed | cards.cluster.named
         self._unsaid = tuple(stem for stem in KUBELET if not any(name.startswith(stem) for name in named))
         self._asks: dict[bytes, Ask] = {}
@@ -161,7 +162,7 @@ class Asks:
             rest,
             tuple(need for need in found if need.units <= MOST_CARDS and (need.units or need.measure)),
             chosen,
-            tolerations(spec.tolerations, item.file, path),
+            tolerations(spec.tolerations, item.file, path, self._taints),
             guaranteed(spec) and (bool(found) or exact(rest.get("cpu", 0)) % 1 == 0),
             notes,
         )

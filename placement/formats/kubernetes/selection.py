@@ -10,6 +10,7 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from placement.errors import InputError
 from placement.formats.kubernetes.labels import Labels
 from placement.formats.kubernetes.notes import Notes
 from placement.formats.kubernetes.pod import PodSpec, PodToleration
-from placement.snapshot import Toleration
+from placement.snapshot import Taint, Toleration
 from placement.snapshot.report import show
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -184,8 +185,18 @@ def _unknown(one: Expression, file: str, path: str) -> InputError:
     )
 
 
-def tolerations(given: list[PodToleration] | None, file: str, path: str) -> tuple[Toleration, ...]:
+def tolerations(
+    given: list[PodToleration] | None, file: str, path: str, taints: Iterable[Taint] = ()
+) -> tuple[Toleration, ...]:
     """Return a pod's tolerations; what concerns only preferences is left out.
+
+    Parameters
+    ----------
+    given : list of PodToleration, optional
+    file, path : str
+        Where the pod is, for errors.
+    taints : iterable of Taint
+        Those that there are: of a toleration that compares numbers it is looked up which it tolerates.
 
     Raises
     ------
@@ -198,9 +209,16 @@ def tolerations(given: list[PodToleration] | None, file: str, path: str) -> tupl
         key, operator, effect = one.key or "", one.operator or "Equal", one.effect or ""
         if effect == "PreferNoSchedule":
             continue
+        if operator in ("Gt", "Lt") and key and (bound := _whole(one.value or "")) is not None:
+            for taint in taints:
+                number = _whole(taint.value)
+                if taint.key == key and effect in ("", taint.effect) and number is not None:
+                    if number > bound if operator == "Gt" else number < bound:
+                        found[Toleration(key=key, value=taint.value, effect=taint.effect)] = None
+            continue
         if operator not in ("Equal", "Exists") or effect not in ("", "NoSchedule", "NoExecute"):
             what = f"found the operator {show(operator)} and the effect {show(effect)}"
-            raise InputError.one(what, "use Exists or Equal, and NoSchedule or NoExecute", path=where, source=file)
+            raise InputError.one(what, "use Exists, Equal, or Gt or Lt with a whole number, and NoSchedule or NoExecute", path=where, source=file)
         if operator == "Equal" and not key:
             raise InputError.one("it names no key", 'use "Exists" for all keys', path=where, source=file)
         made = Toleration(
