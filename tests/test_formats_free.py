@@ -165,6 +165,8 @@ def test_containers_have_parts_of_cards_of_their_own() -> None:
     assert places(found, "a") == [((1,), ()), ((0,), ())]
     parts = [(task.gpus, task.gpu_share, task.gpu_memory) for task in tasks(found, "b")]
     assert parts == [(1, "600m", 3000 * 2**20), (1, "300m", 3000 * 2**20)]
+    # each of its tasks takes one of the node's 110 slots for pods
+    assert noted(found, "assumed", "pods with devices of several kinds") == 2
 
 
 def test_containers_may_share_a_card() -> None:

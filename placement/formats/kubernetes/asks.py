@@ -193,6 +193,7 @@ class Asks:
                 chosen = self.labels.narrow(chosen, self.cards.listed, "cards")
             if within is not None:
                 chosen = self.labels.narrow(chosen, within, "affinity")
+            _note_slots(parts, notes)
             numa = self._policy(ask, parts, chosen, notes)
             found = self._pending[key] = self._made(ask, ask.rest, chosen, parts, numa), notes
         return found
@@ -258,6 +259,7 @@ class Asks:
                     part = replace(part, gpus=most)
                 parts.append((part, offer))
         bare = [part for part, _ in parts]
+        _note_slots(bare, notes)
         numa = (
             policy
             if policy in BOUND and len(bare) <= 1 and not any(part.profile or part.instance for part in bare)
@@ -315,3 +317,9 @@ class Asks:
     def kept(self, tasks: Tasks) -> Tasks:
         """Return the one object for equal tasks."""
         return self._tasks.setdefault(_encode(tasks), tasks)
+
+
+def _note_slots(parts: Sequence[Part], notes: Notes) -> None:
+    """Note that a pod of several tasks counts as several pods."""
+    if len(parts) > 1:
+        notes.assumed("pods with devices of several kinds, or several instances", "each device takes a slot for pods")

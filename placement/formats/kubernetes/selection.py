@@ -218,7 +218,12 @@ def tolerations(
             continue
         if operator not in ("Equal", "Exists") or effect not in ("", "NoSchedule", "NoExecute"):
             what = f"found the operator {show(operator)} and the effect {show(effect)}"
-            raise InputError.one(what, "use Exists, Equal, or Gt or Lt with a whole number, and NoSchedule or NoExecute", path=where, source=file)
+            raise InputError.one(
+                what,
+                "use Exists, Equal, or Gt or Lt with a whole number, and NoSchedule or NoExecute",
+                path=where,
+                source=file,
+            )
         if operator == "Equal" and not key:
             raise InputError.one("it names no key", 'use "Exists" for all keys', path=where, source=file)
         made = Toleration(
