@@ -499,8 +499,8 @@ def test_tolerations_may_compare_numbers(operator: str, value: str, tolerated: s
         one["spec"]["taints"] = [{"key": "sla", "value": one["metadata"]["name"][1:], "effect": "NoSchedule"}]
     found = imported(*nodes, pod("a", tolerations=[{"key": "sla", "operator": operator, "value": value}]))
     allowed = set()
-    for one in found.nodes:
-        (taint,) = one.taints
+    for there in found.nodes:
+        (taint,) = there.taints
         if any(t.operator == "Exists" or t.value == taint.value for t in tasks(found, "a")[0].tolerations):
             allowed.add(taint.value)
     assert allowed == tolerated

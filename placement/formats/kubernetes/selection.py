@@ -212,9 +212,10 @@ def tolerations(
         if operator in ("Gt", "Lt") and key and (bound := _whole(one.value or "")) is not None:
             for taint in taints:
                 number = _whole(taint.value)
-                if taint.key == key and effect in ("", taint.effect) and number is not None:
-                    if number > bound if operator == "Gt" else number < bound:
-                        found[Toleration(key=key, value=taint.value, effect=taint.effect)] = None
+                if taint.key != key or effect not in ("", taint.effect) or number is None:
+                    continue
+                if (number > bound) if operator == "Gt" else (number < bound):
+                    found[Toleration(key=key, value=taint.value, effect=taint.effect)] = None
             continue
         if operator not in ("Equal", "Exists") or effect not in ("", "NoSchedule", "NoExecute"):
             what = f"found the operator {show(operator)} and the effect {show(effect)}"
