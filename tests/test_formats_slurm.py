@@ -174,6 +174,25 @@ def test_a_node_with_fewer_devices_than_configured_offers_nothing() -> None:
     assert "gres.conf has another number of cards than the node" in kinds(snapshot, "contradiction")
 
 
+@pytest.mark.parametrize(
+    ("cores", "named"),
+    [
+        ("0-15", []),
+        ("16-31", []),
+        ("32-33", ["gres.conf: line 2: core 33, and n1 has 32"]),
+        ("16-31,48-63", ["gres.conf: line 2: core 63, and n1 has 32"]),
+    ],
+)
+def test_cores_are_numbered_without_their_threads(cores: str, named: list[str]) -> None:
+    """2 sockets of 16 cores are the cores 0 to 31; nvidia-smi shows 64 threads."""
+    lines = f"Name=gpu File=/dev/nvidia[0-1] Cores=0-15\nName=gpu File=/dev/nvidia[2-3] Cores={cores}\n"
+    there = [node("n1", cpus=64, effective_cpus=64, threads=2), node("n2", sockets=4)]
+    snapshot = of(there, None, File("gres.conf", lines.encode()))
+    found = [entry for entry in snapshot.ledger if entry.kind == "contradiction"]
+    assert [place for entry in found for place in entry.where] == named
+    assert all("cores that the node does not have" in entry.what for entry in found)
+
+
 def test_null_is_no_type_of_card() -> None:
     conf = File("gres.conf", b"Name=gpu Type=h100 File=/dev/nvidia[0-7]\n")
     snapshot = of([node("n1", "(null)", "")], None, conf)

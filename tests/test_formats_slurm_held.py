@@ -53,6 +53,20 @@ def test_what_a_job_has_is_its_allocation(asked: str) -> None:
     assert (task.gpus, task.cpu, task.memory) == (2, 8, "65536Mi")
 
 
+@pytest.mark.parametrize("numbers", [True, False])
+@pytest.mark.parametrize("typed", [True, False])
+def test_a_job_of_several_nodes_has_on_each_what_is_in_use_there(numbers: bool, typed: bool) -> None:
+    """Four cards on two nodes are not two and two where the nodes say one and three."""
+    kind = "gpu:h100" if typed else "gpu"
+    used = [f"{kind}:{text if numbers else text[0]}" for text in ("1(IDX:2)", "3(IDX:0-1,3)")]
+    snapshot = of(
+        [node(f"n{i}", used=text, alloc_cpus=1, alloc_memory=256) for i, text in enumerate(used, 1)],
+        [runs(7, "n[1-2]", [], tres_alloc_str="cpu=2,node=2,gres/gpu=4,gres/gpu:h100=4")],
+    )
+    assert held(snapshot) == {"7": [("n1", (2,)), ("n2", (0, 1, 3))] if numbers else [("n1", (0,)), ("n2", (0, 1, 2))]}
+    assert kinds(snapshot, "contradiction") == []
+
+
 def test_cards_without_numbers_are_those_that_the_node_says() -> None:
     snapshot = of([node("n1", used="gpu:h100:2(IDX:1,3)")], [runs(7, "n1", [], tres_alloc_str="cpu=1,gres/gpu:h100=1")])
     assert held(snapshot) == {"7": [("n1", (1,))], "slurm/unknown/n1": [("n1", (3,))]}

@@ -50,6 +50,7 @@ def test_features_that_a_snapshot_cannot_say() -> None:
     [
         ({"hold": True}, "a job that is held"),
         ({"state_reason": "JobHeldAdmin"}, "a job that is held"),
+        ({"state_reason": "Dependency", "priority": number(0)}, "a job that is held"),
         ({"eligible_time": number(NOW + 60)}, "a job that may not start before a time"),
         ({"licenses": "matlab:1"}, "field licenses of a job"),
         ({"contiguous": True}, "nodes that must be neighbours"),

@@ -93,7 +93,7 @@ def test_jobs_that_are_of_slurm(name: str) -> None:
     assert f"JobId={name} " in write(snapshot, plan).decode()
 
 
-@pytest.mark.parametrize("name", ["a,b", "a[1-2]", "a b", "none", "(null)"])
+@pytest.mark.parametrize("name", ["a,b", "a[1-2]", "a b", "none", "(null)", "./n", "n*2"])
 def test_names_that_a_list_takes_for_something_else(name: str) -> None:
     snapshot, plan = solved([node(name)], job("1"))
     for writer in (write, write_sbatch):
@@ -115,7 +115,7 @@ def test_nothing_is_placed() -> None:
 
 NAMES = st.one_of(
     st.from_regex(r"\A(gpu|n-|r0c)[0-9]{1,3}\Z"),
-    st.text(st.sampled_from("ab0189.-_$`'\"\\;&|(){}<>*?!#~=%^@:/é"), min_size=1, max_size=12),
+    st.text(st.sampled_from("ab0189.-_$`'\"\\;&|(){}<>?!#~=%^@:é"), min_size=1, max_size=12),
     st.sampled_from(
         ["$(touch x)".replace(" ", "$IFS"), "`id`", "a';reboot;'", "-n", "--help", "~", "a\\", "#", "08", "9"]
     ),
@@ -142,14 +142,14 @@ def test_no_name_runs_anything(names: list[str]) -> None:
 
 def test_a_shell_reads_the_same_words() -> None:
     """A function in place of scontrol prints its words, one in a line; no name of these runs or expands."""
-    names = ["$(echo$IFS'x')", "`id`", "a';exit;'", '"', "\\", "~", "*", "&", "#n", "n1", "n2"]
+    names = ["$(echo$IFS'x')", "`id`", "a';exit;'", '"', "\\", "~", "&", "#n", "n1", "n2"]
     snapshot, plan = solved([node(name) for name in names], job("1", len(names)))
     script = write(snapshot, plan)
     shown = b"scontrol() { printf '%s\\n' \"$@\"; }\n" + script
     ran = subprocess.run(["sh"], input=shown, capture_output=True, check=True, cwd="/")
     assert ran.stderr == b""
     update, job_id, nodes, number = ran.stdout.decode().splitlines()
-    assert (update, job_id, number) == ("update", "JobId=1", "NumNodes=11")
+    assert (update, job_id, number) == ("update", "JobId=1", "NumNodes=10")
     assert sorted(expand(nodes.removeprefix("ReqNodeList="))) == sorted(names)
 
 

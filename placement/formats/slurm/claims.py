@@ -111,18 +111,19 @@ def _sum(gres: tuple[Gres, ...]) -> int:
 def _split(
     total: tuple[Gres, ...], names: tuple[str, ...], hosts: Mapping[str, Host], item: Item[JobRecord], ledger: Ledger
 ) -> list[tuple[Gres, ...]]:
-    """Return what a job has in all, split over its nodes: as evenly as these can hold it."""
+    """Return what a job has in all, split over its nodes: as evenly as what they say is in use allows.
+
+    Where they say less than the job has, as evenly as they can hold it.
+    """
     if len(names) == 1 or not total:
         return [total for _ in names]
     ledger.assumed("what a job has on each of its nodes", "an equal part of what it has in all", item.where)
     found: list[list[Gres]] = [[] for _ in names]
     for gres in total:
-        room = [
-            gres.count
-            if name not in hosts
-            else sum(one.count for one in hosts[name].gres if one.name == gres.name and gres.type in ("", one.type))
-            for name in names
-        ]
+        room = [_room(gres, hosts.get(name)) for name in names]
+        in_use = [min(most, _in_use(gres, hosts.get(name), most)) for name, most in zip(names, room, strict=True)]
+        if sum(in_use) >= gres.count:
+            room = in_use
         left = gres.count
         for behind, place in zip(
             range(len(names), 0, -1), sorted(range(len(names)), key=lambda place: (room[place], place)), strict=True
@@ -133,6 +134,22 @@ def _split(
         if left > 0:
             ledger.contradiction("more cards are in use than the node has", "the node", item.where)
     return [tuple(gres) for gres in found]
+
+
+def _room(gres: Gres, host: Host | None) -> int:
+    """Return how much of a job's GRES a node could hold."""
+    if host is None:
+        return gres.count
+    return sum(one.count for one in host.gres if one.name == gres.name and gres.type in ("", one.type))
+
+
+def _in_use(gres: Gres, host: Host | None, default: int) -> int:
+    """Return how much of it is in use there, by whomever."""
+    if host is None or host.used is None:
+        return default
+    # a list of what is in use may leave the types out
+    types = {"", gres.type}
+    return sum(one.count for one in host.used if one.name == gres.name and (not gres.type or one.type in types))
 
 
 def _total(item: Item[JobRecord], name: str, total: Mapping[str, str], default: int, unit: int = 1) -> int:

@@ -197,7 +197,9 @@ def _placed(
 def _note(entry: Entry, around: Surroundings, ledger: Ledger) -> None:
     """Note what keeps a job from starting that a snapshot cannot say."""
     item, job = entry.item, entry.item.value
-    if job.hold or (job.state_reason or "") in ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"):
+    # a job is held by taking its priority from it (scontrol(1), hold); the reason may be another that came later
+    held = job.hold or (job.state_reason or "") in ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue")
+    if held or whole(item, "priority", job.priority) == 0:
         ledger.unsupported("a job that is held", "it may start here", item.where, item.file)
     if job.state_reason == "DependencyNeverSatisfied":
         ledger.unsupported("a job that waits for what cannot happen", "it may start here", item.where, item.file)

@@ -25,7 +25,9 @@ from placement.snapshot.report import show
 
 _ID = re.compile(r"[0-9]{1,10}(?:[_+][0-9]{1,10})?", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-_NO_NODE = re.compile(r"[\s,\[\]]")
+_NO_NODE = re.compile(r"[\s,\[\]/*]")
+"""What no name may have: `sbatch` takes a list with a slash for the name of a file, and ``n*2`` for n twice."""
+
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*", re.ASCII)
 
 
