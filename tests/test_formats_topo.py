@@ -147,6 +147,28 @@ def test_empty_cpus_do_not_shift_the_zones() -> None:
         assert [(zone.id, zone.cpus, zone.gpus) for zone in found] == [(0, "0-7", (0, 1)), (1, "", (2, 3))]
 
 
+def test_a_cell_to_the_right_of_empty_cpus_is_the_zone() -> None:
+    """One number in two columns: with tabs written as blanks it begins a tab further to the right, or more."""
+    lines = ["\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity", "GPU0\t X \tPHB\t\t1", "GPU1\tPHB\t X \t5\t\t1"]
+    found = of("\n".join(line.expandtabs() for line in lines))
+    assert (found.cpus, found.numa) == (("", "5"), ("1", "1"))
+
+
+@pytest.mark.parametrize("empty", ["", "N/A"])
+@pytest.mark.parametrize("numa", [None, ["N/A"] * 4])
+def test_cards_without_cpus_beside_others_are_no_zone_of_their_own(numa: list[str] | None, empty: str) -> None:
+    """The path tells where cards 1 and 3 are; where NVLink hides it, no zone is made up."""
+    cpus = ["0-7", empty, "8-15", empty]
+    found, _ = zones_of(
+        matrix([["PIX" if cell == "NV4" else cell for cell in row] for row in KINDS], numa=numa, cpus=cpus)
+    )
+    assert [zone.gpus for zone in found] == [(0, 1), (2, 3)]
+    hidden = [["X" if row == column else "NV4" for column in range(4)] for row in range(4)]
+    found, noted = zones_of(matrix(hidden, NAMES[:4], cpus, numa))
+    assert found == ()
+    assert "NUMA zones" in noted
+
+
 def test_lists_of_single_cpus_are_cut_and_not_believed() -> None:
     found, noted = zones_of(matrix(cpus=["0,2,4,6,8,10"] * 2 + ["1,3,5,7,9,11"] * 2))
     assert [(zone.id, zone.cpus, zone.gpus) for zone in found] == [(0, "", (0, 1)), (1, "", (2, 3))]

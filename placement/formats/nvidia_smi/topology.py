@@ -27,6 +27,9 @@ _LEGEND = re.compile(r"\s*(NIC\d+)\s*:\s*(\S+)\s*")
 NEAR = ("PIX", "PXB", "PHB", "NODE")
 """Kinds of path within one NUMA zone, from near to far."""
 
+_BESIDE = 4
+"""Letters by which a cell is in the next column: a tab is up to eight of them."""
+
 MOST_DEVICES = 512
 """Cards and NICs of a matrix."""
 
@@ -85,6 +88,9 @@ def read(file: File) -> Matrix:
     if start is None:
         raise file.error("there is no matrix in it", "print it again: nvidia-smi topo -m")
     columns, affinity = _columns(file, lines[start], start)
+    # where the first affinity begins, if blanks keep what is in one column below one another
+    first = _AFFINITY.search(lines[start])
+    aligned = first.start() if first is not None and "\t" not in lines[start] else None
     rows: dict[str, list[str]] = {}
     tails: dict[str, tuple[str, str]] = {}
     end = len(lines)
@@ -97,7 +103,8 @@ def read(file: File) -> Matrix:
             what = "is there twice" if name[0] in rows else "has no column"
             raise file.error(f"row {show(name[0])} {what}", _AGAIN, f"line {index + 1}")
         rows[name[0]], tail = _row(file, lines[index], index, name[0], columns)
-        tails[name[0]] = _tail(tail, affinity)
+        begin = len(lines[index]) - len(tail.lstrip())
+        tails[name[0]] = _tail(tail, affinity, right=aligned is not None and begin >= aligned + _BESIDE)
     cards = [name for name in columns if re.fullmatch(r"GPU\d+", name)]
     missing = [name for name in cards if name not in rows]
     if missing:
@@ -154,8 +161,8 @@ def _row(file: File, line: str, index: int, name: str, columns: list[str]) -> tu
     return cells, line[position:]
 
 
-def _tail(tail: str, affinity: list[str]) -> tuple[str, str]:
-    """Return CPU and NUMA affinity.
+def _tail(tail: str, affinity: list[str], right: bool) -> tuple[str, str]:
+    """Return CPU and NUMA affinity; `right` is whether the first cell begins to the right of the first column.
 
     Cells may be empty, and so may be those of the row's end. With tabs it is known which; with blanks the CPUs are
     taken for the empty ones, for only they are hidden from a container.
@@ -166,7 +173,7 @@ def _tail(tail: str, affinity: list[str]) -> tuple[str, str]:
         cells = cells[1:] if not cells[0] else cells
     else:
         cells = tail.split()
-        if len(cells) > 1 and len(cells) == len(affinity) - 1 and cells[0].isdigit():
+        if (len(cells) > 1 or right) and len(cells) == len(affinity) - 1 and cells[0].isdigit():
             cells.insert(0, "")
     found = dict(zip(affinity, cells, strict=False))
     return found.get("CPU Affinity", ""), found.get("NUMA Affinity", "")

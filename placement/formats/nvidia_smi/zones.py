@@ -74,12 +74,14 @@ def _zone_of_cards(matrix: Matrix, where: str, ledger: Ledger) -> list[int] | No
     if any(re.search(r"\d", text) for text in matrix.numa):
         ledger.unsupported("NUMA zones", "some card is in none, or in several", where)
         return None
-    groups = list(dict.fromkeys(matrix.cpus))
-    if len(groups) > 1 and all(groups):
+    said = [text if re.search(r"\d", text) else "" for text in matrix.cpus]
+    groups = list(dict.fromkeys(text for text in said if text))
+    if len(groups) > 1 and all(said):
         ledger.assumed("numbers of NUMA zones", "counted from 0 by the CPUs that are near cards", where)
-        return [groups.index(text) for text in matrix.cpus]
+        return [groups.index(text) for text in said]
     cards = [f"GPU{number}" for number in range(matrix.cards)]
-    if not any(matrix.kinds.get((one, other), ("", 0))[0] == "SYS" for one in cards for other in cards):
+    far = any(matrix.kinds.get((one, other), ("", 0))[0] == "SYS" for one in cards for other in cards)
+    if not far and len(groups) < 2:
         ledger.assumed("NUMA zones", "one: no card is said to be in another, or far from the others", where)
         return [0] * matrix.cards
     roots = _joined(matrix, NEAR)

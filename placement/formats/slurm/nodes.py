@@ -238,6 +238,9 @@ def _note(host: Host, ledger: Ledger) -> None:
     for state, why in states.NOTABLE.items():
         if state in host.states and host.takes_work:
             ledger.assumed(f"node in state {state}", why, where)
+    if (host.threads or 1) > 1:
+        # SelectTypeParameters of slurm.conf says it, which is none of the files
+        ledger.assumed("cores of several threads", "jobs may share a core; with CR_Core they take whole ones", where)
     if host.owned:
         ledger.assumed("a node that one user owns", "it takes no new work, for whose it is is not looked at", where)
     if host.item.value.mcs_label not in (None, "", "(null)", "N/A"):
