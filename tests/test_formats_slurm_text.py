@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from placement.errors import InputError
 from placement.formats.ledger import Ledger
 from placement.formats.slurm import gres_conf, text, topology
+from placement.formats.slurm.claims import exclusive
 from placement.formats.slurm.records import JobRecord, NodeRecord, PartitionRecord, ReservationRecord
 from placement.formats.source import File
 
@@ -101,6 +102,35 @@ def test_a_job_that_has_its_nodes_for_itself() -> None:
     )
     record = msgspec.convert(found[0], JobRecord)
     assert (record.shared, record.flags) == ("none", ["GRES_BINDING_ENFORCED"])
+
+
+@pytest.mark.parametrize(("word", "meant"), [("USER", "user"), ("MCS", "mcs"), ("TOPO", "topo"), ("OK", "")])
+def test_jobs_that_share_with_some_only(word: str, meant: str) -> None:
+    shown = f"JobId=1 JobName=x JobState=PENDING OverSubscribe={word} Socks/Node=2 NodeList=\n"
+    record = msgspec.convert(text.jobs(File("j", shown.encode()), Ledger())[0], JobRecord)
+    assert (record.shared, record.sockets_per_node) == (meant, 2)
+    assert exclusive(record) is bool(meant)
+
+
+def test_devices_are_listed_in_the_order_of_the_nodes() -> None:
+    """scontrol puts nodes together that have the same cores, and a node of a job may have no device."""
+    shown = b"""JobId=1 JobName=x JobState=RUNNING NodeList=g[1-4]
+     Nodes=g[1,3] CPU_IDs=0-3 Mem=10 GRES=gpu:h100:1(IDX:0)
+     Nodes=g2 CPU_IDs=0-1 Mem=10 GRES=gpu:h100:1(IDX:3)
+     Nodes=g4 CPU_IDs=0-1 Mem=10 GRES=
+"""
+    (found,) = text.jobs(File("j", shown), Ledger())
+    zero, three = ("gpu:h100:1(IDX:0)", "gpu:h100:1(IDX:3)")
+    assert found["gres_detail"] == [zero, three, zero, ""]
+
+
+def test_a_partition_whose_jobs_share_no_node() -> None:
+    shown = b"PartitionName=p AllowGroups=ALL MaxNodes=UNLIMITED Nodes=n1 OverSubscribe=%s State=UP\n"
+    for word, shares in ((b"EXCLUSIVE", 0), (b"NO", None), (b"FORCE:4", None)):
+        (found,) = text.partitions(File("p", shown % word), Ledger())
+        record = msgspec.convert(found, PartitionRecord)
+        assert record.maximums is not None
+        assert record.maximums.shares == shares
 
 
 def test_partitions_and_reservations_of_scontrol() -> None:

@@ -64,7 +64,7 @@ def exclusive(job: JobRecord) -> bool:
             words |= {text.lower() for text in texts(field)}
     resources = job.job_resources
     whole_nodes = resources is not None and isinstance(resources.nodes, Shares) and resources.nodes.whole is True
-    return whole_nodes or bool(words & {"true", "none", "user", "mcs", "exclusive"})
+    return whole_nodes or bool(words & {"true", "none", "user", "mcs", "topo", "exclusive"})
 
 
 def _nodes(job: JobRecord) -> str:

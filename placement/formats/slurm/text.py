@@ -109,7 +109,7 @@ def partitions(file: File, ledger: Ledger) -> list[Record]:
                     "name": flat["name"],
                     "nodes": {"configured": flat.get("nodes", "")},
                     "partition": {"state": flat.get("state", [])},
-                    "maximums": {"nodes": flat.get("most")},
+                    "maximums": {"nodes": flat.get("most"), "shares": flat.get("shares")},
                 }
             )
     return found
@@ -177,7 +177,8 @@ def _hold(file: File, shown: _Shown, names: Names, record: Record) -> None:
     record["array_task_id" if alone else "array_task_string"] = int(task) if alone else task
     record["hold"] = record.get("state_reason") in ("JobHeldUser", "JobHeldAdmin")
     record["max_nodes"] = optional(shown.values.get("NumNodes", "").partition("-")[2])
-    record["gres_detail"], allocation = [], []
+    allocation = []
+    has: dict[str, str] = {}
     for listed, cpus, memory, devices in shown.held:
         try:
             count, mebibytes = len(numbers(cpus)) if cpus else 0, whole(memory)
@@ -185,7 +186,11 @@ def _hold(file: File, shown: _Shown, names: Names, record: Record) -> None:
             raise file.error(f"CPU_IDs or Mem is damaged: {why}", "dump it again with --json", shown.where) from None
         for node in names.of(listed, shown.where):
             allocation.append({"name": node, "cpus": {"count": count}, "memory": {"allocated": mebibytes}})
-            record["gres_detail"] += [devices] if devices else []
+            has[node] = devices
+    # one for each node, in the order of the job's own list
+    record["gres_detail"] = [
+        has.get(node, "") for node in names.of(record.get("nodes"), shown.where) if any(has.values())
+    ]
     if allocation:
         record["job_resources"] = {"nodes": {"list": record.get("nodes", ""), "allocation": allocation}}
 

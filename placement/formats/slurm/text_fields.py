@@ -123,7 +123,12 @@ def _yes(text: str) -> bool:
 
 def _sharing(text: str) -> str:
     """Return the JSON's word: OverSubscribe is NO for a job that has its nodes for itself."""
-    return {"NO": "none", "USER": "user", "MCS": "mcs", "YES": "oversubscribe"}.get(text, "")
+    return {"NO": "none", "USER": "user", "MCS": "mcs", "TOPO": "topo", "YES": "oversubscribe"}.get(text, "")
+
+
+def _shares(text: str) -> int | None:
+    """Return how many jobs may share what a partition has: 0 where not even nodes are shared."""
+    return 0 if text == "EXCLUSIVE" else None
 
 
 def _binding(text: str) -> list[str]:
@@ -195,6 +200,7 @@ JOB: Fields = {
     "Features": ("features", _text),
     "Reservation": ("resv_name", _text),
     "NtasksPerN:B:S:C": ("tasks_per_node", _leading),
+    "Socks/Node": ("sockets_per_node", optional),
     "ReqB:S:C:T": ("threads_per_core", _last),
     "MinTmpDiskNode": ("minimum_tmp_disk_per_node", _megabytes),
     "Switches": ("required_switches", _leading),
@@ -214,6 +220,7 @@ PARTITION: Fields = {
     "Nodes": ("nodes", _text),
     "State": ("state", _list),
     "MaxNodes": ("most", optional),
+    "OverSubscribe": ("shares", _shares),
 }
 
 RESERVATION: Fields = {
