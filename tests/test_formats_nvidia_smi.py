@@ -369,6 +369,35 @@ def test_a_pattern_gives_all_nodes_links_and_zones_and_no_names() -> None:
     assert noted == {"UUIDs of cards", "MIG mode and health of cards"}
 
 
+@pytest.mark.parametrize("pattern", ["n[1-12]", "n[1,11-12]", "n*", "n1,n[2-12]x"])
+def test_a_list_of_nodes_as_slurm_writes_it_is_no_set_of_letters(pattern: str) -> None:
+    """As a pattern of file names n[1-12] would be n1 and n2 alone."""
+    nodes = (TWO, Node(name="n11", gpus=TWO.gpus), Node(name="n12", gpus=TWO.gpus), Node(name="m3", gpus=TWO.gpus))
+    found, _ = beside(cluster(*nodes), file(PAIR, pattern))
+    linked = [bool(node.links) for node in found.nodes]
+    assert linked == ([True, False, False, False] if pattern.endswith("x") else [True, True, True, False])
+
+
+@pytest.mark.parametrize(
+    ("mine", "product", "same"),
+    [
+        ("a100", A100, True),
+        ("a100_40gb", "NVIDIA A100 40GB PCIe", True),
+        ("h100", "NVIDIA H100 NVL", True),
+        ("gpu", A100, True),
+        (LABEL, A100, True),
+        ("a100", H100, False),
+        ("h100", A100, False),
+        ("NVIDIA-A100-SXM4-80GB", A100, False),
+    ],
+)
+def test_a_type_of_slurm_is_part_of_the_name_of_the_product(mine: str, product: str, same: bool) -> None:
+    there = Node(name="n1", gpus=(Gpu(model=mine, count=1),))
+    found, noted = beside(cluster(there), file(xml(card(0, product)), "n1"))
+    assert [gpu.model for gpu in found.nodes[0].gpus] == [mine]
+    assert noted == (set() if same else {"model of a card"})
+
+
 def test_a_counted_entry_goes_by_its_own_name() -> None:
     found, _ = beside(cluster(Node(name="n", count=3, gpus=TWO.gpus)), file(PAIR, "n"))
     assert len(found.nodes[0].links) == 1

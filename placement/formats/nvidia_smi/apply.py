@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -137,12 +138,19 @@ def _card(gpu: Gpu | None, card: Card, index: int, facts: Facts, held: Held, of_
 
 
 def _same(mine: str, said: str) -> bool:
-    """Return whether two names are of one model: labels are cut to 63 characters, and cards go by several names."""
+    """Return whether two names are of one model.
+
+    Labels are cut to 63 characters, cards go by several names, and a scheduler's may be a part of the product's, such
+    as ``a100``, or say nothing.
+    """
+    first, second = (name.lower().removeprefix("nvidia-") for name in (mine, said))
+    words = set(re.split(r"[-_ ]", first))
+    if words == {"gpu"} or words <= set(re.split(r"[-_ ]", second)):
+        return True
     one, other = mig.geometry(mine), mig.geometry(said)
     if one is not None and other is not None:
         return one is other
-    first, second = (name.lower().removeprefix("nvidia-") for name in (mine, said))
-    return first == second or (len(mine) >= 50 and second.startswith(first))
+    return len(mine) >= 50 and second.startswith(first)
 
 
 def _with_mig(gpu: Gpu, card: Card, facts: Facts, held: Held, index: int, ledger: Ledger) -> Gpu:

@@ -12,11 +12,13 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from placement.errors import InputError
 from placement.formats.ledger import Ledger
 from placement.formats.nvidia_smi import listing, mig, query, table, topology
 from placement.formats.nvidia_smi.apply import applied
 from placement.formats.nvidia_smi.busy import holding, on_nodes
 from placement.formats.nvidia_smi.facts import Facts, merge
+from placement.formats.slurm.hostlist import expand
 from placement.formats.source import File
 from placement.snapshot import Node, Snapshot
 from placement.snapshot.report import names, show
@@ -89,8 +91,11 @@ def _matches(file: File, snapshot: Snapshot) -> list[int]:
     """Return the entries of the nodes that a file is about."""
     nodes = snapshot.nodes
     if file.node:
+        listed = _listed(file.node)
         found = [
-            index for index, node in enumerate(nodes) if node.name == file.node or fnmatchcase(node.name, file.node)
+            index
+            for index, node in enumerate(nodes)
+            if node.name == file.node or node.name in listed or fnmatchcase(node.name, file.node)
         ]
         if not found:
             known = names([node.name for node in nodes])
@@ -105,6 +110,16 @@ def _matches(file: File, snapshot: Snapshot) -> list[int]:
         if len(found) == 1:
             return found
     raise file.error("it does not say which node it is of", "name the node, or a pattern of nodes: NODE=FILE")
+
+
+def _listed(pattern: str) -> frozenset[str]:
+    """Return the nodes that a pattern stands for if it is a list such as Slurm's ``n[1-12]``."""
+    if "[" not in pattern:
+        return frozenset()
+    try:
+        return frozenset(expand(pattern))
+    except InputError:
+        return frozenset()
 
 
 def _kind(file: File) -> str:

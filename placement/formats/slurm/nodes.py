@@ -253,7 +253,7 @@ def _note(host: Host, ledger: Ledger) -> None:
     if any(gres.name in ("mps", "shard") for gres in host.gres):
         why = "counted beside the cards that they are shares of"
         ledger.unsupported("shares of cards (mps, shard)", why, where, host.item.file)
-    if len(types) > 1:
+    if len({gres.type for gres in types}) > 1:
         ledger.assumed("numbers of a node's devices", "counted through its types in the order of its Gres", where)
 
 
