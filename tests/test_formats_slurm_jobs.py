@@ -183,3 +183,14 @@ def test_partitions_that_are_down() -> None:
     snapshot = of([node("n1", partitions=[])], [job(1)], part)
     assert "a job in a partition that is INACTIVE" in kinds(snapshot, "ignored")
     assert snapshot.nodes[0].labels == {"slurm/partition/gpu": "yes"}
+
+
+@pytest.mark.parametrize(("nodes", "named"), [(1, False), (2, True)])
+def test_alternatives_in_brackets_are_asked_of_each_node(nodes: int, named: bool) -> None:
+    """All nodes of a job must have the same of them, which is nothing more for a job of one node."""
+    there = [node(name, features=[name[0]], active_features=[name[0]]) for name in ("a1", "b1", "c1")]
+    snapshot = of(there, [job(1, features="[a|b]", tres_per_node="gres/gpu:1", node_count=number(nodes))])
+    _, task = only(snapshot)
+    fits = [one.name for one in snapshot.nodes if task.node_selector.items() <= one.labels.items()]
+    assert fits == ["a1", "b1"]
+    assert ("features of which all nodes must have the same" in kinds(snapshot, "ignored")) is named

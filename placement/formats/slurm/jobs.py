@@ -244,7 +244,10 @@ def _selector(item: Item[JobRecord], around: Surroundings, ledger: Ledger) -> di
             found += [labels.feature(word) for word in words]
         else:
             try:
-                found.append(labels.features(text))
+                found.append(labels.features(text.replace("[", "(").replace("]", ")")))
+                if "[" in text and whole(item, "node_count", job.node_count) != 1:
+                    what = "features of which all nodes must have the same"
+                    ledger.unsupported(what, "each has some of them", item.where, item.file)
             except ValueError:
                 ledger.unsupported("features that are counted or set in relation", "they are not asked for", item.where)
     required, excluded = (
