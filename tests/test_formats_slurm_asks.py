@@ -94,3 +94,23 @@ def test_cores_are_left_for_cards() -> None:
     snapshot = of(nodes, [big, *small])
     assert [found.cpu for found in snapshot.nodes] == [16, 32]
     assert [found.groups[0].task and found.groups[0].task.cpu for found in snapshot.jobs] == [12, *[1] * 15]
+
+
+@pytest.mark.parametrize(
+    ("gres", "tasks", "most", "count", "memory", "named"),
+    [
+        ("gres/gpu=1", 1, 0, 1, 4096, False),
+        ("gres/gpu=1", 3, 0, 3, 1366, True),
+        ("gres/gpu=1", 4, 1, 1, 4096, False),
+        ("", 3, 0, 3, 1366, True),
+    ],
+)
+def test_memory_by_node_of_a_job_that_asks_by_task(
+    gres: str, tasks: int, most: int, count: int, memory: int, named: bool
+) -> None:
+    """4096 MiB are for all tasks on a node: 4096 / 3 is 1366, rounded up; a job of one node asks for it there."""
+    by_node = {"memory_per_cpu": UNSET, "memory_per_node": number(4096), "max_nodes": number(most)}
+    snapshot = of([node("n1")], [job(1, tres_per_task=gres, tasks=number(tasks), cpus=number(4 * tasks), **by_node)])
+    found, task = only(snapshot)
+    assert (found.groups[0].count, task.memory) == (count, f"{memory}Mi")
+    assert ("memory by node of a job whose tasks may be on any nodes" in kinds(snapshot, "ignored")) is named

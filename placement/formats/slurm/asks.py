@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placement.formats.kubernetes.objects import Item
 from placement.formats.ledger import Ledger
@@ -156,7 +156,12 @@ def _by_task(ask: _Ask, node: tuple[Gres, ...], ledger: Ledger) -> tuple[TaskGro
     apart = for_node == 1
     if ask.fixed_nodes and not apart and (ask.nodes > 1 or for_node):
         ledger.unsupported("tasks over a number of nodes", "they may use others", ask.item.where, ask.item.file)
-    group = _group("task", tasks, ask.needs(each, cpus, node=apart), apart)
+    if not apart and tasks > 1:
+        if ask.memory_per_node:
+            what = "memory by node of a job whose tasks may be on any nodes"
+            ledger.unsupported(what, "each task asks for its part of it", ask.item.where, ask.item.file)
+        ask = replace(ask, memory_per_node=-(-ask.memory_per_node // tasks), least_cpus=0)
+    group = _group("task", tasks, ask.needs(each, cpus, node=True), apart)
     if ask.fixed_nodes and ask.nodes == 1 and tasks > 1 and not apart:
         return (TaskGroup(name="task", count=tasks, task=group.task, topology=Topology(required="node")),)
     return (group,)
