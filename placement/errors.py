@@ -38,7 +38,14 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
-        return f"{where}{self.what}; {self.remedy}" if self.remedy else f"{where}{self.what}"
+        return _one_line(f"{where}{self.what}; {self.remedy}" if self.remedy else f"{where}{self.what}")
+
+
+def _one_line(text: str) -> str:
+    """Return the text with line ends written out: names of files and of fields come from outside."""
+    if text.isprintable():
+        return text
+    return "".join(c if len(f"{c}x".splitlines()) == 1 else c.encode("unicode_escape").decode() for c in text)
 
 
 class PlacementError(Exception):
@@ -68,7 +75,7 @@ class InputError(PlacementError):
 
     def message(self) -> str:
         """Return the text of all problems, one a line."""
-        prefix = f"{self.source}: " if self.source else ""
+        prefix = _one_line(f"{self.source}: ") if self.source else ""
         lines = [prefix + str(problem) for problem in self.problems]
         if self.total > len(self.problems):
             lines.append(f"{prefix}and {self.total - len(self.problems)} more problems")

@@ -7,7 +7,7 @@ says beyond `MOST_YAML` values.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,6 +25,12 @@ MOST_YAML = 2_000_000
 
 MOST_DEPTH = 200
 """Levels of nesting of a YAML document."""
+
+LONGEST_NUMBER = 100
+"""Characters of a number in YAML; the time to read one grows with its square."""
+
+TEXT = "tag:yaml.org,2002:str"
+NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 T = TypeVar("T")
 
@@ -103,19 +109,35 @@ def _line_of(data: bytes, message: str) -> str:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader; a key that is given twice is an error, and dates stay text as in JSON."""
+    """The safe loader; dates and numbers with colons stay text, as Kubernetes takes them."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {show(key.value)} is given twice", key.start_mark
-                    )
-                seen.add(key.value)
-        made: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        return made
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        """Return the tag of a value: ``1:30`` is text, and no number to the base 60."""
+        tag: str = super().resolve(kind, value, implicit)
+        return TEXT if tag in NUMBERS and ":" in value else tag
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return what a node says; a value that is not what its tag says is an error with its place."""
+        if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
+            raise _not(node, f"a number of {len(node.value):,} characters")
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
+            raise _not(node, f"a value that is not what its tag {show(node.tag)} says") from None
+
+
+def _not(node: yaml.Node, what: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, what, node.start_mark)
+
+
+def _refuse_repeated(node: yaml.MappingNode) -> None:
+    """Raise if a key is given twice; asked before merge keys put other mappings' keys beside the node's own."""
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+            if key.value in seen:
+                raise _not(key, f"the key {show(key.value)} is given twice")
+            seen.add(key.value)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -140,7 +162,11 @@ def _yaml(file: File) -> Iterator[tuple[str, Value]]:
     except yaml.MarkedYAMLError as why:
         mark = why.problem_mark or why.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        raise file.error(f"not YAML: {why.problem or why.context}", "correct the file", where) from None
+        what = why.context if why.problem in (None, "second occurrence") else why.problem
+        raise file.error(f"not YAML: {what}", "correct the file", where) from None
+    except yaml.reader.ReaderError as why:
+        line = file.data.count(b"\n", 0, why.position) + 1
+        raise file.error(f"not YAML: character {why.character:#04x} in it", "remove it", f"line {line}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as why:
         raise file.error(f"not YAML: {why}", "correct the file") from None
     finally:
@@ -164,6 +190,7 @@ def _values(file: File, node: yaml.Node, most: int) -> int:
         if isinstance(node, yaml.SequenceNode):
             total += sum(size(item, depth + 1) for item in node.value)
         elif isinstance(node, yaml.MappingNode):
+            _refuse_repeated(node)
             total += sum(size(part, depth + 1) for pair in node.value for part in pair)
         above.discard(key)
         if total > most:

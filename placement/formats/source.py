@@ -25,6 +25,9 @@ LARGEST = 2**31
 MOST_MEMBERS = 1000
 """Most files in a zip."""
 
+LONGEST_NAME = 1000
+"""Characters of the name of a file in a zip."""
+
 GZIP, ZIP = b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06")
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """How these files begin."""
@@ -162,7 +165,7 @@ def _members(name: str, data: bytes, budget: _Budget) -> Iterator[tuple[str, byt
                 what = f"{len(infos)} files, expected at most {MOST_MEMBERS}" if infos else "there is no file in it"
                 raise InputError.one(what, "pack what is to be read", source=name)
             for info in infos:
-                _refuse_climbing(name, info.filename)
+                _refuse_name(name, info.filename)
                 with archive.open(info) as member:
                     content = budget.take(member.read(budget.left + 1))
                 yield info.filename, content
@@ -172,7 +175,10 @@ def _members(name: str, data: bytes, budget: _Budget) -> Iterator[tuple[str, byt
         ) from None
 
 
-def _refuse_climbing(name: str, member: str) -> None:
+def _refuse_name(name: str, member: str) -> None:
+    if len(member) > LONGEST_NAME or not member.isprintable():
+        what = f"the file {show(member)} in it has a name that is too long or cannot be printed"
+        raise InputError.one(what, "pack it again with plain names", source=name)
     path = PurePosixPath(member.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or (path.parts and path.parts[0].endswith(":")):
         raise InputError.one(

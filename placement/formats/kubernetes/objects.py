@@ -40,6 +40,9 @@ KAI_LISTS: dict[str, tuple[str, str]] = {
 }
 """Lists in ``rawObjects`` of a KAI snapshot, and the group and kind of what is in them."""
 
+LONGEST = 200
+"""Characters of a kind that the ledger shows."""
+
 
 class Owner(msgspec.Struct, rename="camel", gc=False):
     """What an object belongs to."""
@@ -79,8 +82,16 @@ class _List(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+class _Whole(msgspec.Struct):
+    items: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
 class _Kai(msgspec.Struct, rename="camel"):
     raw_objects: dict[str, list[msgspec.Raw] | None] | None = None
+
+
+class _KaiInYaml(msgspec.Struct, rename="camel"):
+    raw_objects: dict[str, list[Any] | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,7 @@ class Objects:
         for (group, kind), found in self._raw.items():
             if (group, kind) not in self._asked:
                 name = f"{kind} of {group}" if group else kind
+                name = name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
                 for file, path, _ in found:
                     ledger.ignored(f"objects of kind {name}", "no reader looks at them", f"{file}: {path}")
 
@@ -175,9 +187,10 @@ class Objects:
 
 
 def _is_list(value: Value) -> bool:
+    """Return whether an object has items, be they a list or not."""
     if isinstance(value, msgspec.Raw):
-        return bool(msgspec.json.decode(value, type=_List).items is not None)
-    return isinstance(value.get("items"), list)
+        return msgspec.json.decode(value, type=_Whole).items is not msgspec.UNSET
+    return "items" in value
 
 
 def _items(file: File, path: str, value: Value) -> Iterator[Value]:
@@ -193,5 +206,4 @@ def _items(file: File, path: str, value: Value) -> Iterator[Value]:
 def _kai_lists(file: File, path: str, value: Value) -> dict[str, list[Any] | None] | None:
     if isinstance(value, msgspec.Raw):
         return convert(value, _Kai, file.name, path).raw_objects
-    found = value.get("rawObjects") if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else None
+    return convert(value, _KaiInYaml, file.name, path).raw_objects
