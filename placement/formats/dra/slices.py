@@ -26,8 +26,8 @@ DRIVER_LABEL, POOL_LABEL = "gpu-placement.io/device-driver", "gpu-placement.io/d
 """Labels of a node of the snapshot: driver and pool of its cards, where they are not NVIDIA's and called as it is."""
 _SLOT = re.compile(r"memory-slice-([0-9]{1,2})")
 _NAMED = (
-    re.compile(r"(?P<card>.+)-mig-[0-9]+g[0-9]+gb.*-[0-9]{1,3}-(?P<start>[0-9]{1,2})"),
-    re.compile(r"(?P<card>.+)-mig-[0-9]{1,3}-(?P<start>[0-9]{1,2})-[0-9]{1,2}"),
+    re.compile(r"(?P<card>.{1,253})-mig-[0-9]{1,3}g[0-9]{1,4}gb.{0,253}-[0-9]{1,3}-(?P<start>[0-9]{1,2})"),
+    re.compile(r"(?P<card>.{1,253})-mig-[0-9]{1,3}-(?P<start>[0-9]{1,2})-[0-9]{1,2}"),
 )
 """Names of MIG devices: parent, profile by its name or number, first slot, and in the older form the size."""
 

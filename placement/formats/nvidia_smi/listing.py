@@ -8,8 +8,8 @@ from placement.formats.nvidia_smi.facts import MOST_INDEX, Card, Facts, Instance
 from placement.formats.source import File
 
 SIGN = re.compile(r"(?m)^GPU \d+: ")
-_CARD = re.compile(r"GPU (\d{1,6}): (.+?) \(UUID: (\S+?)\)\s*")
-_DEVICE = re.compile(r"\s+MIG (?:(\d+)c\.)?(\d+)(g\.\S+)\s+Device\s+\d+: \(UUID: \S+\)\s*")
+_CARD = re.compile(r"GPU ([0-9]{1,6}): (.+?) \(UUID: (\S+?)\)\s*")
+_DEVICE = re.compile(r"\s+MIG (?:([0-9]{1,4})c\.)?([0-9]{1,4})(g\.\S+)\s+Device\s+[0-9]+: \(UUID: \S+\)\s*")
 _LOST = re.compile(r"Unable to determine the device handle|GPU is lost|Unknown Error", re.IGNORECASE)
 
 

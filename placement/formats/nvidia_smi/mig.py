@@ -12,9 +12,13 @@ from placement.hardware import mig
 INSTANCES = re.compile(r"(?m)^\|\s*GPU instances:")
 COMPUTE = re.compile(r"(?m)^\|\s*Compute instances:")
 PROFILES = re.compile(r"(?m)^\|\s*GPU instance profiles:")
-_PROFILE = r"(\d+g\.\d+gb(?:[+-](?:me\.all|me|gfx))?)"
-_INSTANCE = re.compile(rf"\|\s*(\d+)\s+MIG {_PROFILE}\s*(\d+)\s+(\d+)\s+(\d+):(\d+)\s*\|\s*")
-_OFFER = re.compile(rf"\|\s*(\d+)\s+MIG {_PROFILE}\s*(\d+)\s+(\d+)/(\d+)\s+(\d+\.?\d*)\s+(?:Yes|No)\s+(\d+)\s.*\|\s*")
+_WHOLE = r"([0-9]{1,9})"
+_PROFILE = r"([0-9]{1,4}g\.[0-9]{1,4}gb(?:[+-](?:me\.all|me|gfx))?)"
+_INSTANCE = re.compile(rf"\|\s*{_WHOLE}\s+MIG {_PROFILE}\s*{_WHOLE}\s+{_WHOLE}\s+{_WHOLE}:{_WHOLE}\s*\|\s*")
+_OFFER = re.compile(
+    rf"\|\s*{_WHOLE}\s+MIG {_PROFILE}\s*{_WHOLE}\s+{_WHOLE}/{_WHOLE}\s+"
+    rf"([0-9]{{1,9}}(?:\.[0-9]{{0,9}})?)\s+(?:Yes|No)\s+{_WHOLE}\s.*\|\s*"
+)
 _FAR = 0.03
 """How far memory may be from the catalogue's, as a fraction: drivers differ by less."""
 

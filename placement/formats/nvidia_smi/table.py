@@ -47,7 +47,11 @@ def read(file: File, ledger: Ledger) -> Facts:
     if not numbered:
         ledger.assumed("indices of cards", "the order of the lines", file.name)
     # a name may have a comma only within quotes, which nvidia-smi does not print
-    for number, cells in enumerate(csv.reader(lines[1:], skipinitialspace=True), 2):
+    try:
+        rows = list(csv.reader(lines[1:], skipinitialspace=True))
+    except csv.Error as why:
+        raise file.error(f"not CSV: {why}", "print it again, whole") from None
+    for number, cells in enumerate(rows, 2):
         if not cells:
             continue
         where = f"line {number}"

@@ -112,9 +112,9 @@ def read(file: File) -> Matrix:
     legend = "\n".join(lines[end:])
     other = [name for name in columns if name not in cards]
     called, unnamed = _nic_names(other, lines[end:])
-    explained = re.search(r"(?m)^\s*X\s*=", legend) is not None
-    hidden = explained and not re.search(r"(?m)^\s*NV#\s*=", legend) and not any(map(_lanes, _cells(rows)))
-    old = re.search(r"(?m)^\s*SOC\s*=", legend) is not None
+    explained = re.search(r"(?m)^[ \t]*X[ \t]*=", legend) is not None
+    hidden = explained and not re.search(r"(?m)^[ \t]*NV#[ \t]*=", legend) and not any(map(_lanes, _cells(rows)))
+    old = re.search(r"(?m)^[ \t]*SOC[ \t]*=", legend) is not None
     return Matrix(
         cards=len(cards),
         kinds=_pairs(file, columns, rows),

@@ -26,7 +26,7 @@ ALL_NODES = ""
 """Key of the lines that name no node."""
 
 _SIGN = re.compile(
-    rb"(?im)^[ \t]*(?:NodeName=\S+[ \t]+(?:[^\n]*[ \t])?)?"
+    rb"(?im)^[ \t]*(?:NodeName=\S+[ \t](?:[^\n]*[ \t])?)?"
     rb"(?:Name=\S+|AutoDetect=(?:nvml|nvidia|rsmi|rocm|oneapi|nrt|off))"
 )
 _OTHER = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +26,8 @@ from placement.snapshot.report import show
 Labels = Mapping[str, str]
 
 LONGEST_PATTERN = 1000
-NOT_NESTED = r"[*+}][^()\[\]]*\)[*+{]"
-"""A repetition of what repeats: such a pattern may take for ever."""
+MOST_STEPS = 2 * 10**8
+"""Steps that the names of all nodes may take with one pattern."""
 
 
 class _Node(msgspec.Struct, gc=False):
@@ -186,7 +187,7 @@ class _Reader:
         return found
 
     def _matching(self, item: Item[HyperNode], path: str, pattern: str) -> list[str]:
-        if len(pattern) > LONGEST_PATTERN or re.search(NOT_NESTED, pattern):
+        if len(pattern) > LONGEST_PATTERN or _steps(pattern, self._nodes) > MOST_STEPS:
             raise wrong(item, "the pattern may take for ever", "write it without a repetition in a repetition", path)
         try:
             found = re.compile(pattern)
@@ -223,6 +224,33 @@ class _Reader:
             taken = level in ("node", "cluster") or level in levels.values()
             levels[tier] = f"tier-{tier}" if taken else level
         return names, levels
+
+
+def _steps(pattern: str, names: Iterable[str]) -> float:
+    """Return how many steps a pattern takes with names at most; infinity where no power of their length bounds it.
+
+    Python tries each way in which a pattern may match. A repetition of what may itself match in several ways has too
+    many; others make it once more the length of the name, and choices as many times more as there are.
+    """
+    repetitions, choices = 0, 1
+    several, branches = [False], [1]
+    pieces = re.findall(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?|.", pattern, re.DOTALL)
+    for piece, after in zip(pieces, [*pieces[1:], ""], strict=True):
+        repetitions += piece in ("*", "+", "{")
+        choices *= 2 if piece == "?" else 1
+        branches[-1] += piece == "|"
+        if piece in ("*", "+", "{", "?", "|"):
+            several[-1] = True
+        elif piece in ("(", "(?"):
+            several.append(False)
+            branches.append(1)
+        elif piece == ")" and len(several) > 1:
+            choices *= branches.pop()
+            inside = several.pop()
+            if inside and after in ("*", "+", "{"):
+                return math.inf
+            several[-1] = several[-1] or inside
+    return choices * branches[0] * sum((len(name) + 1) ** (repetitions + 1) for name in names)
 
 
 def _tier_of(item: Item[HyperNode]) -> int:
