@@ -54,6 +54,8 @@ class Ask:
         Whether the kubelet gives it CPUs and devices of its own.
     notes : Notes
         For the ledger, of each pod.
+    beyond : tuple of Need
+        Those of more cards than a node can have, cut to that; they are whole in `rest`.
     """
 
     rest: Amounts
@@ -62,6 +64,7 @@ class Ask:
     tolerations: tuple[Toleration, ...]
     aligned: bool
     notes: Notes = field(default_factory=Notes)
+    beyond: tuple[Need, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,7 @@ class Asks:
             tolerations(spec.tolerations, item.file, path, self._taints),
             guaranteed(spec) and (bool(found) or exact(rest.get("cpu", 0)) % 1 == 0),
             notes,
+            tuple(replace(need, units=MOST_CARDS) for need in found if need.units > MOST_CARDS),
         )
 
     # --- pending -------------------------------------------------------------------------------------------------
@@ -227,17 +231,17 @@ class Asks:
             id(ask),
             claims,
             policy,
-            *((offers.get(need.resource), id(node.gpus)) for need in ask.needs),
+            *((offers.get(need.resource), id(node.gpus)) for need in (*ask.needs, *ask.beyond)),
         )
         found = self._running.get(key)
         if found is not None:
             return found
         notes, rest = Notes(), dict(ask.rest)
         parts: list[tuple[Part, Offer]] = [(part, Offer(())) for part in claims]
-        for need in ask.needs:
+        for need in (*ask.needs, *ask.beyond):
             offer = offer_of(offers, need.resource, gpus)
             if offer is None:
-                rest[need.resource] = need.units
+                rest.setdefault(need.resource, need.units)
                 notes.contradiction("a pod runs with cards on a node that has none", "it asks for what is not there")
                 continue
             if need.resource not in offers and not offer.profile:
@@ -247,9 +251,10 @@ class Asks:
             else:
                 most = len({card for card in offer.cards if card < len(gpus) and not gpus[card].mig_enabled})
             if most == 0:
-                rest[need.resource] = need.units
+                rest.setdefault(need.resource, need.units)
                 notes.contradiction("a pod runs with cards on a node that has none", "it asks for what is not there")
                 continue
+            rest.pop(need.resource, None)
             meaning: Meaning = offer.replicas, offer.profile, offer.instance
             memory, registered = self.cards.memory(node, offer), self.cards.registered(node, need.resource, offer)
             able = most if offer.profile else min(most, len(working(offer, gpus)))

@@ -30,6 +30,7 @@ from placement.formats.kubernetes.running import Runs
 from placement.formats.kubernetes.volumes import Volumes
 from placement.formats.ledger import Ledger
 from placement.snapshot import Job, Node
+from placement.snapshot.fields import wrong_name
 from placement.snapshot.report import show
 
 OVER = ("Succeeded", "Failed")
@@ -94,9 +95,16 @@ class _Reader:
             meta = item.value.metadata
             if not meta.name:
                 raise InputError.one("the pod has no name", "dump it again", path=item.path, source=item.file)
+            if what := wrong_name(meta.key):
+                path = f"{item.path}.metadata".removeprefix(".")
+                raise InputError.one(f"a pod: {what}", "dump it again", path=path, source=item.file)
             if (item.value.status or PodStatus()).phase in OVER:
                 self.ledger.ignored("pods that are over", "they hold nothing", item.where)
                 self.over.append(item)
+            elif meta.key in seen and item.value.spec.node_name and not seen[meta.key].value.spec.node_name:
+                self.ledger.contradiction("pods that wait in one place and run in another", "they run", item.where)
+                seen[meta.key] = item
+                self._complete(item.value)
             elif meta.key in seen:
                 if meta.uid == seen[meta.key].value.metadata.uid:
                     self.ledger.ignored("pods that are listed twice", "they are the same", item.where)

@@ -19,6 +19,9 @@ from placement.snapshot.report import show
 _FAR = 0.03
 """How far memory may be from the catalogue's, as a fraction: drivers differ by less, and profiles by more."""
 
+MOST_LISTED = 20
+"""Instances that a message lists."""
+
 _SLOTS = 8
 """Memory slots of cards that have profiles of one compute slice with two of them."""
 
@@ -41,7 +44,9 @@ def layout(card: Card, geometry: Geometry, file: File, ledger: Ledger) -> tuple[
     for one, found in zip(instances, choices, strict=True):
         if not found:
             what = f"a card {show(card.model)} has no MIG profile {_said(one)}"
-            raise file.error(what, "print it again, and -lgi too, which names profiles", card.where)
+            raise file.error(
+                what, "print it again, and -lgi too, which names profiles", card.where.removeprefix(f"{file.name}: ")
+            )
     # instances with twice the memory for their compute are rare, and older drivers do not know them
     usual = [[one for one in found if one.size <= 1 or one.compute > 1] or found for found in choices]
     if geometry.slots != _SLOTS:
@@ -51,9 +56,13 @@ def layout(card: Card, geometry: Geometry, file: File, ledger: Ledger) -> tuple[
     if found_layout is None:
         found_layout = arranged(geometry, list(zip(choices, starts, strict=True)))
     if found_layout is None:
-        listed = ", ".join(map(_said, instances))
+        listed = ", ".join(map(_said, instances[:MOST_LISTED])) + (", …" if len(instances) > MOST_LISTED else "")
         what = f"these MIG instances cannot exist together on a card {show(card.model)}: {listed}"
-        raise file.error(what, "print it again, and -lgi too, which names profiles and slots", card.where)
+        raise file.error(
+            what,
+            "print it again, and -lgi too, which names profiles and slots",
+            card.where.removeprefix(f"{file.name}: "),
+        )
     if any(len(found) > 1 for found in choices):
         ledger.assumed("MIG profile of an instance", "the largest with its memory that fits beside others", card.where)
     if any(one.start is None for one in instances):

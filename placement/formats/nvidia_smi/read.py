@@ -21,6 +21,7 @@ from placement.formats.nvidia_smi.facts import Facts, merge
 from placement.formats.slurm.hostlist import expand
 from placement.formats.source import File
 from placement.snapshot import Node, Snapshot
+from placement.snapshot.fields import wrong_name
 from placement.snapshot.report import names, show
 
 NODE = "node"
@@ -55,6 +56,8 @@ def read(files: Sequence[File], snapshot: Snapshot | None, ledger: Ledger) -> Sn
         for index in matches:
             found.setdefault(index, []).append((file, not several))
     parsed = {id(file): _parsed(file, ledger) for file in files}
+    for file in files:
+        _judge_names(file, parsed[id(file)])
     held = on_nodes(snapshot)
     nodes, jobs = list(snapshot.nodes), list(snapshot.jobs)
     for index, of_node in sorted(found.items()):
@@ -76,6 +79,13 @@ def read(files: Sequence[File], snapshot: Snapshot | None, ledger: Ledger) -> Sn
                 mig.profiles(file, models, ledger)
     ledger.read("outputs of nvidia-smi", count=len(files))
     return msgspec.structs.replace(snapshot, nodes=tuple(nodes), jobs=tuple(jobs))
+
+
+def _judge_names(file: File, facts: Facts | None) -> None:
+    for card in facts.cards.values() if facts is not None else ():
+        for name in (card.model, card.uuid):
+            if name and (what := wrong_name(name)):
+                raise file.error(f"a card: {what}", "print it again", card.where.removeprefix(f"{file.name}: "))
 
 
 def _new(files: Sequence[File]) -> Snapshot:

@@ -154,7 +154,7 @@ def _row(file: File, line: str, index: int, name: str, columns: list[str]) -> tu
         found = _CELL.match(line, position)
         cell = found[1] if found else ""
         if found is None or not _KIND.fullmatch(cell) or (cell == "X") != (column == name):
-            what = f"row {name} is damaged: for {column} it has {show(cell) if cell else 'nothing'}"
+            what = f"row {name[:40]} is damaged: for {column[:40]} it has {show(cell) if cell else 'nothing'}"
             raise file.error(what, _AGAIN, f"line {index + 1}")
         cells.append("SYS" if cell == "SOC" else cell)
         position = found.end()

@@ -26,7 +26,7 @@ from placement.snapshot.report import show
 Labels = Mapping[str, str]
 
 LONGEST_PATTERN = 1000
-MOST_STEPS = 2 * 10**8
+MOST_STEPS = 2 * 10**9
 """Steps that the names of all nodes may take with one pattern."""
 
 
