@@ -40,6 +40,7 @@ def layout(card: Card, geometry: Geometry, file: File, ledger: Ledger) -> tuple[
     instances = card.instances or []
     if not instances:
         return ()
+    place = card.where.removeprefix(f"{file.name}: ")
     choices = [_profiles(one, geometry) for one in instances]
     for one, found in zip(instances, choices, strict=True):
         if not found:

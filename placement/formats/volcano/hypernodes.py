@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -250,7 +250,8 @@ def _steps(pattern: str, names: Iterable[str]) -> float:
             if inside and after in ("*", "+", "{"):
                 return math.inf
             several[-1] = several[-1] or inside
-    return choices * branches[0] * sum((len(name) + 1) ** (repetitions + 1) for name in names)
+    places: int = sum((len(name) + 1) ** (repetitions + 1) for name in names)
+    return choices * branches[0] * places
 
 
 def _tier_of(item: Item[HyperNode]) -> int:
