@@ -45,9 +45,7 @@ def layout(card: Card, geometry: Geometry, file: File, ledger: Ledger) -> tuple[
     for one, found in zip(instances, choices, strict=True):
         if not found:
             what = f"a card {show(card.model)} has no MIG profile {_said(one)}"
-            raise file.error(
-                what, "print it again, and -lgi too, which names profiles", card.where.removeprefix(f"{file.name}: ")
-            )
+            raise file.error(what, "print it again, and -lgi too, which names profiles", place)
     # instances with twice the memory for their compute are rare, and older drivers do not know them
     usual = [[one for one in found if one.size <= 1 or one.compute > 1] or found for found in choices]
     if geometry.slots != _SLOTS:
@@ -62,7 +60,7 @@ def layout(card: Card, geometry: Geometry, file: File, ledger: Ledger) -> tuple[
         raise file.error(
             what,
             "print it again, and -lgi too, which names profiles and slots",
-            card.where.removeprefix(f"{file.name}: "),
+            place,
         )
     if any(len(found) > 1 for found in choices):
         ledger.assumed("MIG profile of an instance", "the largest with its memory that fits beside others", card.where)
