@@ -130,14 +130,34 @@ def test_cards_come_node_by_node() -> None:
 # --- miso ----------------------------------------------------------------------------------------------------
 
 
-def test_miso_goes_to_the_least_loaded_card() -> None:
-    # Free slots: 8 on card 0, 7 on card 1, 6 on card 2. The 1g go to 0 and then, with 7 free on both, to the first of 0
-    # and 1, and so on until all have 5 left: 3 on card 0, 2 on card 1, 1 on card 2.
+def test_miso_goes_to_the_card_with_the_fewest_jobs() -> None:
+    # In use: 0 on card 0, 1 on card 1, 2 on card 2. The 1g go to 0, then to the first of 0 and 1, to the other,
+    # and so on until all have 3: 3 on card 0, 2 on card 1, 1 on card 2.
     running = runs("r", "1g", 0, card=1), runs("s", "1g", 0, card=2), runs("t", "1g", 1, card=2)
     jobs = (*running, *(wants(f"j{i}", "1g") for i in range(6)), wants("all", "7g"))
     found = spots("miso", Snapshot(nodes=(host(3),), jobs=jobs))
     assert Counter(card for _, card, _ in found.values()) == {0: 3, 1: 2, 2: 1}
     assert "all" not in found  # which best fit has room for
+
+
+def test_miso_counts_jobs_and_not_slots() -> None:
+    # one job on card 0, of four slots, and two on card 1, of two slots; the static card of the other node is last
+    running = runs("r", "3g", 4), runs("s", "1g", 0, card=1), runs("t", "1g", 1, card=1)
+    nodes = host(2), host(name="m", layout=[("1g", 0), ("1g", 1), ("1g", 2), ("1g", 3)])
+    held = tuple(runs(f"u{slot}", "1g", slot, node="m") for slot in range(2))
+    found = spots("miso", Snapshot(nodes=nodes, jobs=(*running, *held, *(wants(f"j{i}", "1g") for i in range(4)))))
+    # 1, 2, 2 jobs: the first goes to card 0, and of three equal ones the first is 0 again, then 1, then that of m
+    assert [found[f"j{i}"][:2] for i in range(4)] == [("n", 0), ("n", 0), ("n", 1), ("m", 0)]
+
+
+def test_miso_forgets_what_was_taken_back() -> None:
+    # The gang wants two 4g, of which the first goes to card 0 and the second has no room: then card 0 has no job, as
+    # card 1, and is the first of the two.
+    task = Task(gpus=1, mig_profile="4g.20gb")
+    gang = Job(name="a", groups=(TaskGroup(name="g", count=2, task=task),))
+    jobs = (runs("r", "4g", 0, card=1), gang, wants("b", "1g"), wants("c", "1g"))
+    found = spots("miso", Snapshot(nodes=(host(2),), jobs=jobs))
+    assert {name: card for name, (_, card, _) in found.items()} == {"b": 0, "c": 0}  # 0 and 1, then 1 and 1
 
 
 def test_miso_takes_the_start_that_leaves_most() -> None:

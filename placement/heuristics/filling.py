@@ -40,7 +40,7 @@ class Filling:
         rng = np.random.default_rng(seed)
         order = rng.permutation(instance.nodes) if seed else _file_order(instance)
         self._instance = instance
-        self._nodes = Nodes(instance, order.astype(np.int64), rule.first_marks(instance))
+        self._nodes = Nodes(instance, order.astype(np.int64), rule.first_marks(instance), rule.marks_add)
         self._rule = rule(self._nodes, rng)
         self._finder = self._rule.finder()
         self._marks = [self._rule.marks(shape) for shape in range(len(instance.shapes))]

@@ -31,7 +31,7 @@ class Nodes:
     state : State
         What is free, by row; it knows no domain limits, which span rows.
     marks : int array
-        Bits a rule has left on the node of each row.
+        Bits a rule has left on the node of each row, or the sum of what it has.
     row_class : int array
         Node class of each row.
     kind_row : int array (N,)
@@ -45,7 +45,7 @@ class Nodes:
         and one that makes its domain a tenant's for each node in it.
     """
 
-    def __init__(self, instance: Instance, order: Ints, marks: Ints | None = None) -> None:
+    def __init__(self, instance: Instance, order: Ints, marks: Ints | None = None, add: bool = False) -> None:
         """Start from an instance's free nodes.
 
         Parameters
@@ -54,10 +54,13 @@ class Nodes:
         order : int array (N,)
             The nodes, first one first: among equally good nodes the first is taken.
         marks : int array (N,), optional
-            Bits on each node at the start.
+            Those of each node at the start.
+        add : bool
+            Whether marks are added up.
         """
         self.instance = instance
         self.count = len(order)
+        self._add = add
         self._node_at: list[int] = order.tolist()
         of_node = instance.node_class[order]
         if marks is None:
@@ -124,7 +127,7 @@ class Nodes:
         """Place one task of a shape on the node of a row and leave marks on it; return the rows that change."""
         self._journal.append((shape, row, cards, int(self.marks[row])))
         rows = self._change(shape, row, cards, 1)
-        self.marks[row] |= marks
+        self.marks[row] = self.marks[row] + marks if self._add else self.marks[row] | marks
         self._note(rows)
         return rows
 

@@ -50,6 +50,8 @@ class Rule(ABC):
     name: ClassVar[str]
     domains: ClassVar[DomainOrder] = BEST_FIT
     """In which order to try the domains that could hold tasks tied together."""
+    marks_add: ClassVar[bool] = False
+    """Whether `marks` of the tasks on a node are added up; else they are bits, and it is known which are there."""
 
     def __init__(self, nodes: Nodes, rng: np.random.Generator) -> None:
         self.nodes = nodes
@@ -96,12 +98,12 @@ class Rule(ABC):
         return cards
 
     def marks(self, shape: int) -> int:
-        """Return the bits that a task leaves on its node; rules that look at them override this."""
+        """Return what a task leaves on its node, bits or a number; rules that look at it override this."""
         return 0
 
     @classmethod
     def first_marks(cls, instance: Instance) -> Ints | None:
-        """Return the bits that running work has left on each node, or None for none."""
+        """Return what running work has left on each node, or None for nothing."""
         return None
 
     def whole_scores(self, score: Floats) -> Ints:
