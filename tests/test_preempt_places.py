@@ -152,6 +152,14 @@ def test_slots_of_a_mig_card() -> None:
     assert found.cost == 4.0
 
 
+def test_instances_that_nobody_uses_make_room_for_several_jobs() -> None:
+    """The 1g at 1 is idle and in the way of the 4g; once this has started the list of instances is no longer true."""
+    card = Gpu(model="A100-40GB", mig_enabled=True, mig_layout=(MigInstance(profile="1g.5gb", start=1),))
+    jobs = tuple(waits(name=f"j{i}", gpus=1, mig_profile=one) for i, one in enumerate(("4g.20gb", "3g.20gb", "1g.5gb")))
+    found = preempt(Snapshot(nodes=(Node(name="a", gpus=(card,), count=2),), jobs=jobs))
+    assert (found.started, found.evictions) == (("j0", "j1", "j2"), ())
+
+
 def test_gangs_that_are_tied_move_whole() -> None:
     gang = runs("gang", ("a", (0,)), ("a", (1,)), topology=Topology(required="node"), restart_seconds=2.0, priority=1)
     found = sure(Snapshot(nodes=(node("a", 3), node("b", 2)), jobs=(gang, waits(gpus=3))))

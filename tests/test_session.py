@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import placement as pl
 from placement.session import Session
 from placement.session.judged import places_of, plan_for
-from placement.snapshot import Queue
+from placement.snapshot import MigInstance, Queue
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
 from placement.snapshot.workload import Duration, Running, RunningTask, Topology
 
@@ -153,6 +153,21 @@ def test_solving_keeps_what_runs_and_its_plan_can_be_started() -> None:
     assert session.running["x"] is before
     assert sorted(session.running) == ["x", "y", "z"]
     assert pl.check(session.snapshot(in_time=False), session.solve()) == []
+
+
+def test_instances_that_nobody_uses_make_room() -> None:
+    # the 1g at 1 is idle and goes for the 4g; that at 6 of the second card goes for nobody
+    layout = (MigInstance(profile="1g.5gb", start=1), MigInstance(profile="1g.5gb", start=6))
+    card = pl.Gpu(model="A100-40GB", mig_enabled=True, mig_layout=layout)
+    session = _session(pl.Node(name="n", gpus=(card, card)))
+    for name, profile in (("a", "1g.5gb"), ("b", "4g.20gb"), ("c", "4g.20gb"), ("d", "3g.20gb"), ("e", "7g.40gb")):
+        task = pl.Task(gpus=1, mig_profile=profile)
+        session.apply(JobArrived(time=1, job=pl.Job(name=name, groups=(pl.TaskGroup(name="g", task=task),))))
+        decision = session.decide(name)
+        assert decision.starts == (name != "e")
+        if decision.starts:
+            session.start(decision)
+    assert session.solve().value == 0
 
 
 def test_limits_count_what_is_elsewhere_in_the_domain() -> None:

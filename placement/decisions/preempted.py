@@ -168,10 +168,10 @@ def after(snapshot: Snapshot, now: Mapping[str, Job], touched: Collection[str]) 
         moved: Running | None = now[job.name].running if job.name in now else None
         jobs.append(msgspec.structs.replace(job, running=moved))
         places += [*job.running.tasks, *(moved.tasks if moved is not None else ())]
-    return verified(msgspec.structs.replace(snapshot, jobs=tuple(jobs), nodes=_nodes(snapshot, places)))
+    return verified(msgspec.structs.replace(snapshot, jobs=tuple(jobs), nodes=nodes_with(snapshot, places)))
 
 
-def _nodes(snapshot: Snapshot, places: Sequence[RunningTask]) -> tuple[Node, ...]:
+def nodes_with(snapshot: Snapshot, places: Sequence[RunningTask]) -> tuple[Node, ...]:
     """Return the nodes, without the lists of instances of MIG cards on which some have come or gone."""
     cards = {(task.node, card) for task in places if task.mig_starts for card in task.gpus}
     return tuple(entry for node in snapshot.nodes for entry in without_layouts(node, cards))

@@ -12,7 +12,7 @@ from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.decisions.answered import answered
 from placement.decisions.entitled import Reclaim
-from placement.decisions.preempted import Preemption, Waiting, after, evictions, names
+from placement.decisions.preempted import Preemption, Waiting, after, evictions, names, nodes_with
 from placement.decisions.victims import Preemptable, cost_of, lost, preemptable, quota_refusal
 from placement.empty import EmptyCluster
 from placement.errors import SolverError
@@ -149,7 +149,8 @@ class Serving:
         leaving = {one.name for one in who.jobs}
         stay = tuple(one for name, one in self.now.items() if name not in leaving)
         there = after(self.snapshot, self.now, self.reasons) if self.reasons else self.snapshot
-        cluster = msgspec.structs.replace(there, jobs=stay, queues=())
+        nodes = nodes_with(there, [task for tasks in self.started.values() for task in tasks])
+        cluster = msgspec.structs.replace(there, nodes=nodes, jobs=stay, queues=())
         together = [goes_as_one(one) for one in who.jobs]
         return Ground(cluster, who.jobs, together, job, self.limits, self.seed)
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from placement.snapshot import Job, Node, Running, RunningTask, Snapshot
+from placement.hardware.mig import geometry
+from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot
+from placement.snapshot.leaves import leaf_tasks
 
 
 class Cluster:
@@ -55,8 +57,12 @@ class Cluster:
         """Add a job that runs."""
         assert job.running is not None
         self.running[job.name] = job
+        profiles = {path: task.mig_profile for path, task in leaf_tasks(job.groups)}
         for task in job.running.tasks:
             self.on[task.node][job.name] = None
+            if task.mig_starts:
+                node = self.nodes[task.node]
+                self.nodes[task.node] = _holding(node, task.gpus[0], profiles[task.group], task.mig_starts[0])
 
     def stop(self, name: str) -> Job:
         """Take away a job that runs, and return it."""
@@ -102,3 +108,23 @@ class Cluster:
         assert job.running is not None
         tasks: tuple[RunningTask, ...] = tuple(task for task in job.running.tasks if task.node in nodes)
         return msgspec.structs.replace(job, after=(), data=(), running=Running(tasks=tasks))
+
+
+def _holding(node: Node, card: int, profile: str, start: int) -> Node:
+    """Return a node of which a card has an instance; cards list no instances where that one was not among them.
+
+    Others may have had to make room for it, and those that are in use are known without the list.
+    """
+    gpus: list[Gpu] = []
+    first = 0
+    for gpu in node.gpus:
+        if gpu.mig_layout and not gpu.mig_static and first <= card < first + gpu.count:
+            there = geometry(gpu.model)
+            assert there is not None
+            if (there.profile(profile), start) not in [
+                (there.profile(one.profile), one.start) for one in gpu.mig_layout
+            ]:
+                gpu = msgspec.structs.replace(gpu, mig_layout=())
+        gpus.append(gpu)
+        first += gpu.count
+    return node if tuple(gpus) == node.gpus else msgspec.structs.replace(node, gpus=tuple(gpus))
