@@ -140,6 +140,9 @@ class Shape:
         MIG profile, see `placement.mig.Slots.profiles`; -1 for none. Such a task takes an instance and no cards.
     tenant : int
         Index into `placement.tenants.Apart.tenants`; -1 where it does not matter whose the task is.
+    counts_whole : bool
+        Whether it asks for less than the whole of each card though it takes all units of it: because no other task may
+        be there, or since amounts were rounded.
     """
 
     gpus: int
@@ -149,6 +152,7 @@ class Shape:
     numa: int = 0
     profile: int = -1
     tenant: int = -1
+    counts_whole: bool = False
 
     @property
     def of_cards(self) -> int:

@@ -13,9 +13,9 @@ ONE = Fraction(1)
 
 
 def parted(instance: Instance, shape: int) -> bool:
-    """Return whether a task takes less than the whole of its cards."""
+    """Return whether a task asks for less than the whole of its cards."""
     task = instance.shapes[shape]
-    return task.gpus > 0 and task.units < instance.card_units
+    return task.gpus > 0 and (task.counts_whole or task.units < instance.card_units)
 
 
 def parted_leaves(instance: Instance) -> Bools:

@@ -33,7 +33,7 @@ from placement.evaluate import scores
 from placement.exact import run
 from placement.hardware.sharing import memory_of_replica, most_clients, slowdown, slowed
 from placement.instance import Instance
-from placement.snapshot import Duration, Gpu, Job, MigInstance, Node, Snapshot
+from placement.snapshot import Duration, Gpu, Job, MigInstance, Node, Policy, Snapshot
 from placement.snapshot.read import verified
 from placement.solver import Limits
 
@@ -192,6 +192,28 @@ def test_cards_that_a_task_may_not_use_do_not_count() -> None:
     assert compiled(nodes, job("a", 1)).exact
     unhealthy = (node("n", card()), node("m", card("mps", replicas=2, health="unhealthy")))
     assert compiled(unhealthy, job("a", 0.1)).exact
+    # of 3 GiB one fits on the card for one and none on the others, of 1 GiB two on each of these, so they are better
+    nodes = (node("n", card(memory=2 * GIB, count=2)), node("m", card(memory=8 * GIB, replicas=1)))
+    for memory, units, placed in ((3, 2, 1), (1, 1, 4)):  # a half is one unit of two
+        work = job("a", 0.5, 5, gpu_memory=memory * GIB)
+        instance = compiled(nodes, work)
+        assert instance.shapes[0].units == units
+        assert instance.shapes[0].counts_whole == (memory == 3)
+        assert len(pl.solve(Snapshot(nodes=nodes, jobs=(work,))).tasks) == placed
+    # nor do cards of which each replica has less memory than is asked for
+    nodes = (node("n", card("mps", memory=8 * GIB, replicas=4, count=9)), node("m", card("mps", replicas=1)))
+    assert len(pl.solve(Snapshot(nodes=nodes, jobs=(job("a", 0.3, gpu_memory=3 * GIB),))).tasks) == 1
+
+
+def test_a_schedule_counts_shares_where_one_may_be_there() -> None:
+    # each 10 s at twice its time, one after the other: 20 and 40
+    jobs = tuple(job(name, 0.5, duration=Duration(seconds=10, shared=2)) for name in "ab")
+    policy = Policy(objectives=("completion_time",))
+    snapshot = Snapshot(nodes=(node("n", card("mps", replicas=1)),), jobs=jobs, policy=policy)
+    found = pl.schedule(snapshot)
+    assert (found.value, pl.check(snapshot, found)) == (60, [])
+    assert found.bound is not None
+    assert found.bound <= 60
 
 
 def test_no_more_tasks_than_replicas() -> None:
@@ -282,6 +304,18 @@ def test_how_long_it_takes_on_a_share() -> None:
     assert took(card("time_slicing"), 0.5, shared=0.8) == (80, 0.8)
     assert took(card("vgpu"), 0.5, gpu_models={"A": 2}) == (238, 1.19)
     assert took(card("vgpu"), None, shared=3) == (100, 1)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "share", "shared", "seconds"),
+    [("time_slicing", 0.5, None, 104), ("mps", 0.5, 2, 200), ("mps", 1, 2, 100), ("mps", None, 2, 100)],
+)
+def test_where_one_may_be_there_it_still_takes_a_share(gpu: str, share: object, shared: object, seconds: int) -> None:
+    # it counts as a whole card, but it is half of one that it takes
+    work = job("a", share, duration=Duration(seconds=100, shared=shared))  # type: ignore[arg-type]
+    plan = pl.solve(Snapshot(nodes=(node("n", card(gpu, replicas=1)),), jobs=(work,)))
+    assert plan.checked
+    assert row(plan)[0] == seconds
 
 
 def test_the_least_factor_is_found() -> None:

@@ -15,10 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from placement import units
 from placement.compile.cards import Cards
 from placement.compile.running import Used
 from placement.compile.work import Work
-from placement.hardware.sharing import lacking, mode_of, most_clients, unlimited
+from placement.hardware.sharing import lacking, memory_of_replica, mode_of, most_clients, unlimited
 from placement.instance import Bools, Ints, Shape
 from placement.rules.isolation import takes_part
 from placement.rules.mig_instance import serves
@@ -75,15 +76,23 @@ class Clients:
     def _look(self, number: int, work: Work) -> None:
         """Find out what tasks of one sort take at least."""
         task, share = work.tasks[number], work.amounts[number].share
-        mine = [(limit, count) for (gpu, limit, node), count in self._cards.items() if _admits(task, gpu, *node)]
-        larger = {Fraction(1, limit) for limit, _ in mine if limit is not None and share * limit < 1}
+        mine = [
+            (limit, count, _held(task, gpu))
+            for (gpu, limit, node), count in self._cards.items()
+            if _admits(task, gpu, *node) and _held(task, gpu) != 0
+        ]
+        larger = {Fraction(1, limit) for limit, _, _ in mine if limit is not None and share * limit < 1}
         if not larger:
             return
         self.exact = False
 
         def room(part: Fraction) -> int:
             on_each = part.denominator // part.numerator
-            return on_each * sum(count for limit, count in mine if limit is None or part * limit >= 1)
+            return sum(
+                count * (on_each if held is None else min(on_each, held))
+                for limit, count, held in mine
+                if limit is None or part * limit >= 1
+            )
 
         best = max((share, *larger), key=lambda part: (room(part), -part))
         if best > share:
@@ -133,6 +142,15 @@ def keeping_off(admits_card: Bools, shapes: Sequence[Shape], cards: Cards, scale
 def _tasks_of(work: Work, gangs: Ints) -> list[int]:
     """Return the numbers of the tasks of some gangs."""
     return sorted({task for gang in gangs.tolist() for task, _ in work.leaves[gang].values()})
+
+
+def _held(task: Task, gpu: Gpu) -> int | None:
+    """Return how many tasks of a sort the device memory of a card is enough for; None where it does not matter."""
+    need = Fraction(0) if task.gpu_memory is None else units.exact(task.gpu_memory)
+    if not need or gpu.memory is None:
+        return None
+    replica = memory_of_replica(gpu)
+    return 0 if replica is not None and need > replica else int(units.exact(gpu.memory) // need)
 
 
 def _admits(task: Task, gpu: Gpu, cuda: str, cgroup: int | None) -> bool:

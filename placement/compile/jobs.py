@@ -92,13 +92,15 @@ class Shapes:
 
 
 def _taken(task: Task, amounts: Amounts, scale: Scale, profiles: Mapping[str, int]) -> Shape:
+    units = round_up(amounts.part, scale.card)
     return Shape(
         gpus=0 if task.mig_profile else task.gpus,
-        units=round_up(amounts.part, scale.card),
+        units=units,
         memory=round_up(amounts.memory, scale.memory),
         demand=tuple(round_up(amounts.demand.get(name, NONE), unit) for name, unit in scale.resources.items()),
         numa=_NUMA[task.numa],
         profile=profiles[plain_profile(task.mig_profile)] if task.mig_profile else -1,
+        counts_whole=bool(task.gpus) and not task.mig_profile and amounts.share < 1 <= units * scale.card,
     )
 
 

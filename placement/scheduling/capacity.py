@@ -12,6 +12,7 @@ import numpy as np
 from placement.heuristics.gangs import Placed
 from placement.instance import Instance, Ints
 from placement.scheduling.work import Work
+from placement.shared_cards import parted
 
 NO_END = 1 << 60
 
@@ -126,8 +127,9 @@ def _on_cards(instance: Instance, job: int, tasks: Sequence[Placed]) -> Iterator
     """Yield nodes and cards on which tasks of a job surely take units, and how many."""
     one = instance.job_classes[instance.job_class[job]]
     for leaf, _, (node, cards) in tasks:
-        shape = instance.shapes[one.leaves[leaf].shape]
-        if shape.profile < 0 and (shape.units == instance.card_units or instance.exact):
+        number = one.leaves[leaf].shape
+        shape = instance.shapes[number]
+        if shape.profile < 0 and (instance.exact or not parted(instance, number)):
             for card in cards:
                 if card < instance.widest:
                     yield node, card, shape.units

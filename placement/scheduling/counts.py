@@ -17,6 +17,7 @@ import numpy.typing as npt
 from placement.instance import Bools, Instance, Ints
 from placement.scheduling.clock import Clock
 from placement.scheduling.work import Work
+from placement.shared_cards import parted
 
 Small = npt.NDArray[np.int32]
 
@@ -174,7 +175,7 @@ def _plain_job(instance: Instance, clock: Clock, number: int) -> bool:
         return False
     leaf = one.leaves[0]
     shape = instance.shapes[leaf.shape]
-    return leaf.copies == 1 and leaf.minimum == leaf.count and shape.gpus > 0 and shape.units == instance.card_units
+    return leaf.copies == 1 and leaf.minimum == leaf.count and shape.gpus > 0 and not parted(instance, leaf.shape)
 
 
 def _cards_bind(instance: Instance) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from placement.instance import Instance, Shape
 from placement.scheduling.capacity import Profile, models_of
+from placement.shared_cards import parted
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,13 @@ class Halves:
 
     def of(self, pool: int, shape: Shape) -> int:
         """Return how many halves of nodes with a model a task takes all of whose cards are of it."""
-        if pool not in self.resource or shape.profile >= 0 or shape.units < self.units:
+        if pool not in self.resource or shape.profile >= 0 or not self._whole(shape):
             return 0
         twice = 2 * shape.gpus - self.most[pool]
         return 2 if twice > 0 else int(twice == 0)
+
+    def _whole(self, shape: Shape) -> bool:
+        return shape.units == self.units and not shape.counts_whole
 
 
 def halves(instance: Instance) -> Halves:
@@ -58,7 +62,7 @@ def halves(instance: Instance) -> Halves:
             cards = sum(kind.healthy and kind.model == model for kind in kinds)
             most[pool] = max(most[pool], cards)
             nodes[pool] += one.size * (cards > 0)
-    whole = {shape.gpus for shape in instance.shapes if shape.profile < 0 and shape.units == instance.card_units}
+    whole = {s.gpus for number, s in enumerate(instance.shapes) if s.profile < 0 and not parted(instance, number)}
     pays = [pool for pool, cards in enumerate(most) if any(cards / 2 < gpus < cards for gpus in whole)]
     always = np.zeros(1, dtype=np.int64)
     return Halves(

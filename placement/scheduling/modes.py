@@ -305,7 +305,7 @@ class Modes:
     def _of_task(self, leaf: Leaf) -> int:
         """Return the units that a task surely takes."""
         shape = self._instance.shapes[leaf.shape]
-        if shape.profile >= 0 or (shape.units < self._instance.card_units and not self._instance.exact):
+        if shape.profile >= 0 or (parted(self._instance, leaf.shape) and not self._instance.exact):
             return 0
         return shape.of_cards
 
