@@ -70,15 +70,9 @@ def _repeated(names: Callable[[Instance, Ints], list[str]], instance: Instance, 
 
 
 def _groups(instance: Instance, assignment: Assignment) -> list[str]:
-    paths = [leaf.path for job_class in instance.job_classes for leaf in job_class.leaves]
-    first = first_leaf(instance)
-    return [paths[leaf] for leaf in (first[instance.job_class[assignment.job]] + assignment.leaf).tolist()]
-
-
-def first_leaf(instance: Instance) -> Ints:
-    """Return where the leaves of each job class begin in the list of those of all classes, and last their count."""
-    lengths = [len(job_class.leaves) for job_class in instance.job_classes]
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
+    classes = instance.job_class[assignment.job].tolist()
+    leaves = zip(classes, assignment.leaf.tolist(), strict=True)
+    return [instance.job_classes[number].leaves[leaf].path for number, leaf in leaves]
 
 
 def _first_slots(instance: Instance, assignment: Assignment) -> list[list[int]]:
@@ -97,8 +91,9 @@ def _devices(instance: Instance, assignment: Assignment) -> list[list[int]]:
     """Return the device indices of each task's cards, ascending."""
     row = np.repeat(np.arange(len(assignment), dtype=np.int64), np.diff(assignment.offset))
     nodes, place = np.unique(assignment.node[row], return_inverse=True)
-    cards = np.array([len(node_class.cards) for node_class in instance.classes], dtype=np.int64)
-    lengths = cards[instance.node_class[nodes]]
+    lengths = np.array(
+        [len(instance.classes[one].cards) for one in instance.node_class[nodes].tolist()], dtype=np.int64
+    )
     first = np.cumsum(lengths) - lengths
     device = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(first, lengths)
     for node, begin in zip(nodes.tolist(), first.tolist(), strict=True):

@@ -44,7 +44,8 @@ class ListPolicy:
 
     def _line(self, desk: Desk) -> Sequence[int]:
         if desk.work.max_wait is None:
-            return desk.line(self.key)
+            line = desk.line(self.key)
+            return line if self.strict else desk.that_may_fit(line)  # what is free only gets less from here on
         key = aged(self.key)
         return sorted(desk.waiting, key=lambda one: (key(desk, one), one))
 

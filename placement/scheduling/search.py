@@ -56,6 +56,8 @@ def search(work: Work, limits: Limits, seed: int, report: Report = silent) -> Fo
     report : callable
     """
     by_counts = counted(work) if _by_counts(work) else None
+    tasks = sum(len(one.jobs) * leaf.count * leaf.copies for one in work.instance.job_classes for leaf in one.leaves)
+    limits = Limits(limits.deadline - AFTERWARDS - AFTERWARDS_EACH * tasks, limits.gap)
     if by_counts is None:
         return search_devices(work, limits, seed, report)
     rules = _by_rules(work, limits)
@@ -108,8 +110,7 @@ class _Search:
 
     def __init__(self, work: Work, by_counts: Counted, limits: Limits, seed: int, report: Report) -> None:
         self._work, self._counted, self._seed, self._report = work, by_counts, seed, report
-        tasks = sum(by_counts.gangs[number].tasks for number in by_counts.job_class)
-        self._limits = Limits(limits.deadline - AFTERWARDS - AFTERWARDS_EACH * tasks, limits.gap)
+        self._limits = limits
         self._base = present(by_counts)
         self._never = _never(by_counts, self._base)
         self._jobs = [job for job in range(work.jobs) if job not in work.ongoing and job not in self._never]

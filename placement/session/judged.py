@@ -93,12 +93,21 @@ def places_of(tasks: Tasks) -> dict[str, tuple[RunningTask, ...]]:
     return {name: tuple(some) for name, some in found.items()}
 
 
-def starting(schedule: Schedule, waiting: Container[str]) -> dict[str, tuple[RunningTask, ...]]:
-    """Return where a schedule puts the tasks of each waiting job that it starts at once."""
+def starting(schedule: Schedule, jobs: Container[str], brief: bool = False) -> dict[str, tuple[RunningTask, ...]]:
+    """Return where a schedule puts the tasks of each of some jobs that it starts at once.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    jobs : container of str
+    brief : bool
+        Whether of those that take no time, on whose places others may start at the same moment, instead of all others.
+    """
+    stretches = schedule.stretches
     now = {
         stretch: job
-        for stretch, (job, start) in enumerate(zip(schedule.stretches.job, schedule.stretches.start, strict=True))
-        if start == 0 and job in waiting
+        for stretch, (job, start, end) in enumerate(zip(stretches.job, stretches.start, stretches.end, strict=True))
+        if start == 0 and (end == 0) is brief and job in jobs
     }
     tasks, found = schedule.tasks, dict[str, list[RunningTask]]()
     for row, stretch in enumerate(tasks.stretch):
@@ -117,6 +126,25 @@ def starting(schedule: Schedule, waiting: Container[str]) -> dict[str, tuple[Run
             )
         )
     return {name: tuple(some) for name, some in found.items()}
+
+
+def unnamed(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot in which running tasks that state no zone do not name their NICs.
+
+    Over time a task takes all that it has from the same zones. So of one that has its NICs from one zone and its cards
+    from two, say, it cannot be said which NICs they are; and of one that is bound to the zone of its cards, they are
+    of that zone anyway.
+    """
+    jobs = []
+    for job in snapshot.jobs:
+        running = job.running
+        if running is not None and any(task.nics and task.zone is None for task in running.tasks):
+            tasks = tuple(
+                msgspec.structs.replace(task, nics=()) if task.zone is None else task for task in running.tasks
+            )
+            job = msgspec.structs.replace(job, running=msgspec.structs.replace(running, tasks=tasks))
+        jobs.append(job)
+    return msgspec.structs.replace(snapshot, jobs=tuple(jobs))
 
 
 def touched(cluster: Cluster, jobs: Sequence[Job], places: Mapping[str, Sequence[RunningTask]]) -> Plan:

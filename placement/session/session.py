@@ -15,10 +15,10 @@ from placement.honoured import refuse_unhonoured, timeless
 from placement.plan import Plan, Tasks
 from placement.scheduling.schedule import schedule as schedule_snapshot
 from placement.session.cluster import Cluster
-from placement.session.judged import places_of, starting, touched
+from placement.session.judged import places_of, starting, touched, unnamed
 from placement.session.live import Live
 from placement.session.progress import ended, stopped, until
-from placement.snapshot import Job, Running, Snapshot
+from placement.snapshot import Job, Running, RunningTask, Snapshot
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed
 from placement.snapshot.fields import moment
 from placement.snapshot.read import digest, verified
@@ -279,6 +279,9 @@ class Session:
     def schedule(self, *, time_limit: float | None = None, **options: Any) -> Schedule:
         """Return when each job that waits starts, with running work in its place until its estimate ends.
 
+        It is for the present state without the names of NICs that go with no one zone, see
+        `placement.session.judged.unnamed`; what it starts now is judged with them, see `start`.
+
         Parameters
         ----------
         time_limit : float, optional
@@ -291,17 +294,19 @@ class Session:
         SnapshotError, UsageError, SolverError
             As `placement.schedule`.
         """
-        return schedule_snapshot(self.snapshot(), time_limit=time_limit, without=self._beyond, **options)
+        return schedule_snapshot(unnamed(self.snapshot()), time_limit=time_limit, without=self._beyond, **options)
 
     def start(self, plan: Plan | Decision | Schedule) -> None:
         """Start what a plan or a decision places, or what a schedule starts now.
+
+        What is to start now after a job that takes no time, or where such a job was, has to wait until that has ended.
 
         Raises
         ------
         UsageError
             If it is none of the present state: a job does not wait, or its places are taken.
         """
-        places = starting(plan, self.waiting) if isinstance(plan, Schedule) else places_of(plan.tasks)
+        places = self._starting(plan) if isinstance(plan, Schedule) else places_of(plan.tasks)
         jobs = [self._waits(name) for name in places]
         if places and not self._is_of_now(plan):
             judged = touched(self._cluster, [_alone(job) for job in jobs], places)
@@ -315,6 +320,16 @@ class Session:
             self._cluster.start(one)
             self._live.hold(one)
         self._version += 1
+
+    def _starting(self, schedule: Schedule) -> dict[str, tuple[RunningTask, ...]]:
+        """Return what a schedule starts now: what runs for some time, and what takes none as far as it goes beside."""
+        may_start = {name for name, job in self.waiting.items() if not self._held_up(job)}
+        found = starting(schedule, may_start)
+        for name, tasks in starting(schedule, may_start, brief=True).items():
+            beside = {**found, name: tasks}
+            if touched(self._cluster, [_alone(self.waiting[one]) for one in beside], beside).checked:
+                found = beside
+        return found
 
     def _is_of_now(self, plan: Plan | Decision | Schedule) -> bool:
         """Return whether a plan was made, and checked, for the present state.
