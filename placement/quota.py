@@ -147,6 +147,10 @@ class Quotas:
             return Row(subtree, guaranteed, subtree)
         return Row(subtree, guaranteed, None if borrowed is None else subtree + _exact(borrowed))
 
+    def by_model(self, queue: str) -> bool:
+        """Return whether it counts of which models cards of a queue are."""
+        return self.limited(queue) and self._named[self._chain(queue)[-1]] != {ALL}
+
     def rows(self, queue: str, amounts: Mapping[str, Cards]) -> Iterator[tuple[str, Cards]]:
         """Yield the rows in which some cards of a queue count, and how many in each.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable
 from fractions import Fraction
 
 import pytest
@@ -12,6 +14,7 @@ from preempt_cases import kinds, node, runs, sure, waits
 import placement as pl
 from placement.decisions.entitled import by_fair_share
 from placement.decisions.preempt import preempt
+from placement.quota import Cards, Quotas
 from placement.snapshot import MigInstance, Queue, Snapshot
 
 
@@ -139,3 +142,88 @@ def test_of_a_card_cut_for_good_only_its_instances_count() -> None:
     )
     of = by_fair_share(snapshot, {"a": [{"A100-40": Fraction(1, 7)}], "b": [{"A100-40": Fraction(2, 7)}]})
     assert [of("a", "*"), of("b", "*")] == [Fraction(0), Fraction(2, 7)]
+
+
+def test_a_queue_that_keeps_something_back_has_a_limit_too() -> None:
+    # a has 1 of its own, lends none of it and borrows none: with r on one card nothing of a starts, though two are free
+    queues = (
+        Queue(name="top", quota={"*": 4}),
+        Queue(name="a", parent="top", quota={"*": 1}, borrowing_limit={"*": 0}, lending_limit={"*": 0}),
+    )
+    running = runs("r", ("a", (0,)), queue="a", priority=1)
+    snapshot = Snapshot(nodes=(node("a", 3),), queues=queues, jobs=(running, waits("new", queue="a")))
+    found = sure(snapshot)
+    assert (found.started, found.waiting[0].reason) == ((), "quota")
+
+
+def test_what_queues_above_may_use_is_kept_though_one_below_keeps_something_back() -> None:
+    # top may use 1 + 2 = 3 cards. b keeps 1 of its 2 back, so top counts 3 - 1 of b's cards and 1 of c's, which are
+    # all 3 that there are. Two of b's jobs are of lower priority: with one of them gone, new takes its place.
+    queues = (
+        Queue(name="top", quota={"*": 2}),
+        Queue(name="b", parent="top", quota={"*": 2}, lending_limit={"*": 1}),
+        Queue(name="c", parent="top"),
+    )
+    running = (
+        runs("b0", ("a", (0,)), queue="b", priority=0, restart_seconds=1),
+        runs("b1", ("a", (1,)), queue="b", priority=0, restart_seconds=2),
+        runs("b2", ("a", (2,)), queue="b", priority=2),
+        runs("c0", ("a", (3,)), queue="c", priority=2),
+    )
+    nodes = (node("a", 6),)
+    one = Snapshot(nodes=nodes, queues=queues, jobs=(*running, waits("new", queue="b")))
+    assert kinds(sure(one)) == {"b0": "stop"}
+    # two tasks need both
+    two = Snapshot(nodes=nodes, queues=queues, jobs=(*running, waits("new", count=2, queue="b")))
+    assert kinds(sure(two)) == {"b0": "stop", "b1": "stop"}
+    # of c, new counts at top in full, and so does what leaves b
+    other = Snapshot(nodes=nodes, queues=queues, jobs=(*running, waits("new", queue="c")))
+    assert kinds(sure(other)) == {"b0": "stop"}
+
+
+def test_where_only_all_models_count_a_job_of_any_model_is_counted() -> None:
+    # of the 1 card that top has all is a's; b is on two, and a may claim it back, whichever model it will be of
+    queues = (
+        Queue(name="top"),
+        Queue(name="a", parent="top", quota={"*": 1}),
+        Queue(name="b", parent="top", quota={"*": 0}),
+    )
+    nodes = (node("a", 1), pl.Node(name="z", gpus=(pl.Gpu(model="B", count=2),)))
+    running = (runs("b0", ("a", (0,)), queue="b", priority=1), runs("b1", ("z", (0,)), queue="b", priority=1, weight=2))
+    full = Snapshot(nodes=nodes, queues=queues, jobs=(*running, waits("new", queue="a")))
+    # top is over by 1 and would be by 2, so both have to go though a card is free
+    assert kinds(sure(full)) == {"b0": "stop", "b1": "stop"}
+    # and b, with nothing that it could claim, starts nothing on the card that is free
+    assert sure(Snapshot(nodes=nodes, queues=queues, jobs=(*running, waits("new", queue="b")))).started == ()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_limit_is_exceeded_by_what_starts(seed: int) -> None:
+    # queues that keep something back beside some that do not, and may borrow up to a limit: what is beyond a limit in
+    # the end was so before, by as much or more
+    draw = random.Random(f"limits {seed}")
+
+    def queue(name: str, parent: str) -> Queue:
+        quota = draw.choice((1, 1, 2))
+        limit = {"*": draw.choice((0, 1))} if draw.random() < 0.5 else {}
+        kept = {"*": draw.choice((0, 1))} if draw.random() < 0.6 else {}
+        return Queue(name=name, parent=parent, quota={"*": quota}, borrowing_limit=limit, lending_limit=kept)
+
+    queues = (Queue(name="top"), queue("mid", "top"), queue("a", "mid"), queue("b", "mid"), queue("c", "top"))
+    on = [draw.choice("abc") for _ in range(4)]
+    running = tuple(runs(f"r{i}", ("a", (i,)), queue=name, priority=draw.choice((0, 1))) for i, name in enumerate(on))
+    new = tuple(waits(f"new{i}", queue=draw.choice("abc"), count=draw.choice((1, 2))) for i in range(3))
+    snapshot = Snapshot(nodes=(node("a", 6),), queues=queues, jobs=(*running, *new))
+    found = sure(snapshot, reclaim=draw.choice(("quota", "fair_share")))
+    gone = {one.job for one in found.evictions}
+    queue_of = {job.name: job.queue for job in snapshot.jobs}
+
+    def over(names: Iterable[str]) -> dict[str, Cards]:
+        quotas = Quotas(queues)
+        for name in names:
+            quotas.change(queue_of[name], {"A": 1})
+        return {short.queue: short.amount for short in quotas.over()}
+
+    before = over(job.name for job in running)
+    then = over([*(job.name for job in running if job.name not in gone), *found.plan.tasks.job])
+    assert all(amount <= before.get(name, 0) for name, amount in then.items())

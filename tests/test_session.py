@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import placement as pl
 from placement.session import Session
-from placement.session.judged import places_of, plan_for
-from placement.snapshot import MigInstance, Queue
+from placement.session.judged import places_of, plan_for, unnamed
+from placement.snapshot import MigInstance, Nic, NumaZone, Queue
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
 from placement.snapshot.workload import Duration, Running, RunningTask, Topology
 
@@ -358,3 +358,47 @@ def test_a_schedule_of_another_state_is_judged_anew() -> None:
     with pytest.raises(pl.UsageError, match="does not go with what runs now"):
         session.start(found)
     assert list(session.waiting) == ["x"]
+
+
+def test_what_follows_work_of_no_time_at_once_waits_until_that_has_ended() -> None:
+    # first and then take no time: in a schedule all four start at 0, wide on the cards of first, and last after it
+    session = _session(_node("a"))
+    for job in (
+        _job("first", 4, duration=Duration(seconds=0.0)),
+        _job("then", 4, duration=Duration(seconds=0.0), after=("first",)),
+        _job("wide", 3, duration=Duration(seconds=5.0)),
+        _job("last", 1, duration=Duration(seconds=5.0), after=("first",)),
+    ):
+        session.apply(JobArrived(time=0.0, job=job))
+    found = session.schedule()
+    assert set(found.stretches.start) == {0.0}
+    session.start(found)
+    assert list(session.running) == ["wide"]
+    session.apply(JobEnded(time=5.0, job="wide"))
+    alone = session.schedule()
+    session.apply(JobEnded(time=5.0, job="last", outcome="cancelled"))
+    session.start(alone)
+    assert list(session.running) == ["first"]
+
+
+def test_what_names_its_nics_is_planned_around() -> None:
+    # x has a card of each zone and the one NIC of zone 1, which a schedule cannot say; y is bound to one zone
+    zones = tuple(
+        NumaZone(id=number, gpus=(2 * number, 2 * number + 1), nics=(Nic(name=f"nic{number}"),)) for number in (0, 1)
+    )
+    session = _session(_node("a", zones=msgspec.to_builtins(zones)))
+    spread = pl.Task(gpus=3, nics=1)
+    bound = pl.Task(gpus=1, nics=1, numa="single-numa-node")
+    for name, task, seconds in (("x", spread, 10.0), ("y", bound, 5.0)):
+        group = pl.TaskGroup(name="w", task=task)
+        session.apply(JobArrived(time=0.0, job=pl.Job(name=name, groups=(group,), duration=Duration(seconds=seconds))))
+        if name == "x":
+            session.start(session.decide(name))
+    running = session.running["x"].running
+    assert running is not None
+    assert running.tasks[0].nics
+    found = session.schedule()
+    assert found.jobs.job == ["y"]
+    assert pl.check(unnamed(session.snapshot()), found) == []
+    session.start(found)
+    assert list(session.running) == ["x", "y"]

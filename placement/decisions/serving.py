@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 
 import msgspec
@@ -152,7 +154,25 @@ class Serving:
         nodes = nodes_with(there, [task for tasks in self.started.values() for task in tasks])
         cluster = msgspec.structs.replace(there, nodes=nodes, jobs=stay, queues=())
         together = [goes_as_one(one) for one in who.jobs]
-        return Ground(cluster, who.jobs, together, job, self.limits, self.seed)
+        admits = partial(self._admits, job, stay, who.jobs)
+        return Ground(cluster, who.jobs, together, job, self.limits, self.seed, admits)
+
+    def _admits(
+        self,
+        job: Job,
+        stay: Sequence[Job],
+        victims: Sequence[Job],
+        left: Mapping[int, Collection[int]],
+        moved: Mapping[int, Sequence[int]],
+    ) -> bool:
+        """Return whether quotas let a job start once some tasks have left; what goes on counts as where it was."""
+        there = list(stay)
+        for number, victim in enumerate(victims):
+            assert victim.running is not None
+            gone = set(left.get(number, ())) - set(moved.get(number, ()))
+            tasks = tuple(task for place, task in enumerate(victim.running.tasks) if place not in gone)
+            there.append(msgspec.structs.replace(victim, running=Running(tasks=tasks)) if gone else victim)
+        return quota_refusal(self.snapshot, there, job) is None
 
     # --- what has become of it -----------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def preemptable(
     entitled = by_quota(snapshot) if reclaim == "quota" else by_fair_share(snapshot, _asked(snapshot, running))
     quotas = _used(snapshot, running)
     models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}
-    wants = _wanted(job, models)
+    wants = _counted(quotas, job, models)
     reclaims = _within(entitled, quotas, job, wants)
     ranks = {priority: rank for rank, priority in enumerate(sorted({one.priority for one in running}))}
     jobs, roles, lines = [], [], _Lines()
@@ -189,22 +189,26 @@ class _Lines:
 
 
 def _must_free(quotas: Quotas, queue: str, wants: Amounts, lines: _Lines) -> None:
-    """State what has to come back so that no limit of the queue is exceeded, where queues lend all that they have."""
+    """State what has to come back so that no limit of the queue is exceeded, up to the first that keeps some back.
+
+    What counts above that is no sum of what counts below; `quota_refusal` judges it.
+    """
     if not quotas.limited(queue):
         return
     for model, amount in quotas.rows(queue, wants):
         for above in quotas.chain(queue):
             row = quotas.row(above, model)
-            if row.guaranteed:
-                break
             if row.limit is not None:
                 lines.line(above, model, -1, Fraction(row.limit - quotas.usage(above, model)) - amount)
+            if row.guaranteed:
+                break
 
 
 def quota_refusal(snapshot: Snapshot, running: Sequence[Job], job: Job) -> str | None:
     """Return which quota keeps a job from starting beside those that run, or None."""
-    wants = _wanted(job, {gpu.model for node in snapshot.nodes for gpu in node.gpus})
-    short = None if wants is None else _used(snapshot, running).short_by(job.queue, wants)
+    quotas = _used(snapshot, running)
+    wants = _counted(quotas, job, {gpu.model for node in snapshot.nodes for gpu in node.gpus})
+    short = None if wants is None else quotas.short_by(job.queue, wants)
     return None if short is None else str(short)
 
 
@@ -249,13 +253,20 @@ def _asked(snapshot: Snapshot, running: Sequence[Job]) -> dict[str, list[Amounts
         waiting = sum(name not in there for name in names(job))
         if waiting:
             wants = _wanted(job, models)
-            cards = sum((count * _of_one(task) for task, count in _least(job.groups, 1)), Fraction(0))
-            found.setdefault(job.queue, []).extend([{ALL: cards} if wants is None else wants] * waiting)
+            found.setdefault(job.queue, []).extend([_of_any(job) if wants is None else wants] * waiting)
     return found
 
 
-def _of_one(task: Task) -> Fraction:
-    return sum(_of_task(task, [ALL] * task.gpus).values(), Fraction(0))
+def _counted(quotas: Quotas, job: Job, models: Collection[str]) -> Amounts | None:
+    """Return the cards that a job needs at least as quotas count them, or None where that is not settled."""
+    wants = _wanted(job, models)
+    return _of_any(job) if wants is None and not quotas.by_model(job.queue) else wants
+
+
+def _of_any(job: Job) -> Amounts:
+    """Return the cards that a job needs at least, whatever models they are of."""
+    found = (_of_task(task, [ALL] * task.gpus).get(ALL, Fraction(0)) * count for task, count in _least(job.groups, 1))
+    return {ALL: sum(found, Fraction(0))}
 
 
 def _models(snapshot: Snapshot) -> Callable[[str, Sequence[int]], list[str]]:

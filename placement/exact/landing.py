@@ -6,7 +6,7 @@ asked first, for where they find room there is some; that there is none is prove
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -46,6 +46,10 @@ class Landing:
     assignment: Assignment
 
 
+Admits = Callable[[Mapping[int, Collection[int]], Mapping[int, Sequence[int]]], bool]
+"""See `Ground.admits`."""
+
+
 @dataclass(slots=True)
 class Ground:
     """A cluster on which jobs run, some of which may leave, and a job that is to start.
@@ -62,6 +66,9 @@ class Ground:
         What is to start; its count is 1.
     limits : Limits
     seed : int
+    admits : callable
+        Whether the job may start once some have left (first what leaves, then what of it goes on, as in `land`); where
+        it may, it may where more leave and where less of it goes on.
     asked, unsure : int
         Questions so far, and those of them to which no answer was proven.
     """
@@ -72,6 +79,7 @@ class Ground:
     job: Job
     limits: Limits
     seed: int = 0
+    admits: Admits = lambda left, moved: True
     asked: int = 0
     unsure: int = 0
 
@@ -79,7 +87,7 @@ class Ground:
         self.job = least(self.job)
 
     def land(self, left: Mapping[int, Collection[int]], moved: Mapping[int, Sequence[int]]) -> Landing | None:
-        """Return where the job and the tasks that move lie, or None where there is no room for all of them.
+        """Return where the job and the tasks that move lie, or None if the job may not start or they have no room.
 
         Parameters
         ----------
@@ -89,6 +97,8 @@ class Ground:
             Those of them that go on elsewhere.
         """
         self.asked += 1
+        if not self.admits(left, moved):
+            return None
         snapshot = self._question(left, moved)
         instance = compile_snapshot(snapshot)
         movers = sum(job.running is None for job in snapshot.jobs) - 1
