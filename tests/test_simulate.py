@@ -289,3 +289,30 @@ def test_a_job_does_not_end_before_it_arrives() -> None:
     with pytest.raises(pl.SnapshotError, match=r'events\[0\]\.job: "late-1" ends before it arrives \(events\[1\]\)'):
         pl.simulate(_snapshot(1), "fifo", events=log)
     assert pl.simulate(_snapshot(1), "fifo", events=[log[1], JobEnded(time=3.0, job="late-1")]).jobs.job
+
+
+def test_what_comes_after_a_job_that_is_taken_away_may_start() -> None:
+    # y waits for x until it is taken away at 2, later never comes; z after both starts when x ends, w at once
+    jobs = (
+        _job("x", 4, 10.0),
+        _job("y", 4, 10.0),
+        _job("later", 1, 10.0, 50.0),
+        _job("z", 4, 10.0, after=("y", "later")),
+        _job("w", 4, 5.0, after=("x", "y")),
+    )
+    log: list[Event] = [JobEnded(time=float(time), job=name) for time, name in ((2, "y"), (3, "later"), (4, "y"))]
+    found = pl.simulate(_snapshot(1, *jobs), "fifo", events=log)
+    assert _ends(found) == {"x": 10.0, "z": 20.0, "w": 25.0}
+    assert sorted(found.unfinished) == ["later", "y"]
+
+
+def test_a_job_that_is_taken_away_while_it_waits_again_has_not_ended() -> None:
+    log: list[Event] = [NodeFailed(time=2.0, node="n0"), JobEnded(time=6.0, job="x", outcome="cancelled")]
+    found = pl.simulate(_snapshot(1, _job("x", 4, 10.0)), "fifo", events=log)
+    assert (found.unfinished, len(found.jobs)) == (["x"], 0)
+    assert found.figures.makespan == 2.0
+
+
+def test_a_job_may_arrive_before_it_may_start() -> None:
+    log: list[Event] = [JobArrived(time=1.0, job=_job("x", 1, 5.0, 8.0)), JobArrived(time=2.0, job=_job("y", 1, 5.0))]
+    assert _ends(pl.simulate(_snapshot(1), "fifo", events=log)) == {"x": 13.0, "y": 7.0}

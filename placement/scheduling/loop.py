@@ -71,6 +71,9 @@ class Loop:
         self._before: dict[int, int] = {}
         self._then: dict[int, list[int]] = defaultdict(list)
         self._never: set[int] = set()
+        self._ended: set[int] = set()
+        self._cancelled: set[int] = set()
+        """Jobs that were taken away while they waited, or before they came."""
         self._late: set[int] = set()
         self._quota: dict[int, Short] = {}
         self._changed = 0
@@ -97,7 +100,7 @@ class Loop:
         started = {one.job for one in stretches}
         held_up = {job for job, left in self._before.items() if left and job not in self._work.ongoing}
         quota = {job: short for job, short in self._quota.items() if job not in started and job not in self._late}
-        never = (self._never | held_up) - self._late - started - quota.keys()
+        never = (self._never | held_up) - self._late - started - quota.keys() | self._cancelled
         return Timetable(stretches, never, self._late, quota, dict(self.desk.held_back))
 
     # --- what happens --------------------------------------------------------------------------------------------
@@ -156,12 +159,15 @@ class Loop:
             live.end = desk.now
             desk.finish(job)
             self._let_go(job)
-        else:
+        elif job not in self._ended:
             desk.waiting.pop(job, None)
+            self._cancelled.add(job)
             self._never.add(job)
+            self._let_go(job)
 
     def _let_go(self, job: int) -> None:
         """Let jobs come that came after one."""
+        self._ended.add(job)
         for then in self._then[job]:
             self._before[then] -= 1
             if not self._before[then] and then not in self._never and then not in self._quota:

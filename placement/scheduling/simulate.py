@@ -93,8 +93,8 @@ def simulate(
     desk = Desk(work, seed=seed, slow=_slow(work, actual or {}))
     watch = _Watch(chosen, math.ceil(1000 * sample))
     table = Loop(desk, watch, _happenings(work, log)).run()
-    # what a failure stopped and what would be late is not started again, though it ran for some time
-    left = set(desk.waiting) | table.late
+    # what a failure stopped, would be late or was taken away is not started again, though it ran for some time
+    left = set(desk.waiting) | table.late | table.never
     done = [one for one in table.stretches if one.job not in left]
     stopped = [one for one in table.stretches if one.job in left]
     jobs = job_times(work, [one for one in done if work.counts(one.job)])
@@ -126,7 +126,7 @@ def _policy(policy: str | Policy) -> Policy:
 
 
 def _with_arrivals(snapshot: Snapshot, log: Sequence[Event]) -> Snapshot:
-    """Return the snapshot with the jobs that arrive, each at its time."""
+    """Return the snapshot with the jobs that arrive, each at its time, or at its `submit_time` if that is later."""
     report = judge_events(EventLog(events=tuple(log)))
     for index, event in enumerate(log):
         if event.time < snapshot.time:
@@ -135,7 +135,9 @@ def _with_arrivals(snapshot: Snapshot, log: Sequence[Event]) -> Snapshot:
     if report.total:
         raise SnapshotError(report.problems, "", report.total)
     arrived = [
-        msgspec.structs.replace(event.job, submit_time=event.time) for event in log if isinstance(event, JobArrived)
+        msgspec.structs.replace(event.job, submit_time=max(event.time, event.job.submit_time or event.time))
+        for event in log
+        if isinstance(event, JobArrived)
     ]
     return verified(msgspec.structs.replace(snapshot, jobs=(*snapshot.jobs, *arrived))) if arrived else snapshot
 
