@@ -33,7 +33,7 @@ BOUND_SHARE = 0.3
 SCATTERED, FIRST_MOVES, MOVES = 5, 300, 400_000
 """How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
 search ends where there is no clock."""
-AFTERWARDS, AFTERWARDS_EACH = 0.05, 5e-4
+AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
 MOST_BY_RULES, RULES_SHARE = 300, 0.1
