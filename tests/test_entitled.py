@@ -16,6 +16,7 @@ from placement.decisions.entitled import by_fair_share
 from placement.decisions.preempt import preempt
 from placement.quota import Cards, Quotas
 from placement.snapshot import MigInstance, Queue, Snapshot
+from placement.units import Quantity
 
 
 def shares(cards: int, queues: list[Queue], asked: dict[str, int]) -> dict[str, Fraction]:
@@ -205,8 +206,8 @@ def test_no_limit_is_exceeded_by_what_starts(seed: int) -> None:
 
     def queue(name: str, parent: str) -> Queue:
         quota = draw.choice((1, 1, 2))
-        limit = {"*": draw.choice((0, 1))} if draw.random() < 0.5 else {}
-        kept = {"*": draw.choice((0, 1))} if draw.random() < 0.6 else {}
+        limit: dict[str, Quantity] = {"*": draw.choice((0, 1))} if draw.random() < 0.5 else {}
+        kept: dict[str, Quantity] = {"*": draw.choice((0, 1))} if draw.random() < 0.6 else {}
         return Queue(name=name, parent=parent, quota={"*": quota}, borrowing_limit=limit, lending_limit=kept)
 
     queues = (Queue(name="top"), queue("mid", "top"), queue("a", "mid"), queue("b", "mid"), queue("c", "top"))

@@ -869,16 +869,15 @@ def test_cores_are_zones_where_they_are_told_apart(lines: str, zones: list[tuple
     assert near(1, conf, gres="gpu:1g.5gb:7,gpu:h100:4", **TWO_SOCKETS).nodes[0].zones == ()
 
 
-@pytest.mark.parametrize(("cores", "named"), [("48-63,176-191", True), ("48-63,127", False), ("128", True)])
-def test_cores_that_the_node_does_not_have_are_named(cores: str, named: bool) -> None:
+@pytest.mark.parametrize(("cores", "named"), [("48-63,176-191", 191), ("48-63,127", None), ("128", 128)])
+def test_cores_that_the_node_does_not_have_are_named(cores: str, named: int | None) -> None:
     """DeepOps 1102: 2 x 64 cores of 2 threads, numbered 0 to 127; 176-191 are threads of 48-63."""
     conf = File("gres.conf", f"NodeName=n1 Name=gpu Type=h100 File=/dev/nvidia[0-3] Cores={cores}\n".encode())
     there = slurm.node("n1", sockets=2, cores=64, threads=2, cpus=256, effective_cpus=256)
     entries = [entry for entry in slurm.of([there], None, conf).ledger if entry.kind == "contradiction"]
+    place = f"gres.conf: line 1: core {named}, and n1 has 128"
     assert [(entry.what.partition(";")[0], entry.where) for entry in entries] == (
-        [("gres.conf lists cores that the node does not have", ("nodes.json: nodes[0], line 1 of gres.conf",))]
-        if named
-        else []
+        [("gres.conf lists cores that the node does not have", (place,))] if named is not None else []
     )
 
 

@@ -220,14 +220,15 @@ def _configured(
         if configured is not None and configured != there:
             what = "gres.conf has another number of cards than the node"
             ledger.contradiction(what, "the node", host.item.where)
-        wrong = [one for one in lines if host.all_cores and gres_conf.beyond(one, host.all_cores) is not None]
-        for one in wrong:
+        beyond = [(one, gres_conf.beyond(one, host.all_cores)) for one in lines if host.all_cores]
+        wrong = [(one, highest) for one, highest in beyond if highest is not None]
+        for one, highest in wrong:
             ledger.contradiction(
                 "gres.conf lists cores that the node does not have; they may be CPUs as nvidia-smi numbers them",
                 "the node; the line says no cores",
-                f"{host.item.where}, {one.where} of gres.conf",
+                f"gres.conf: {one.where}: core {highest}, and {host.name} has {host.all_cores}",
             )
-        right = [one for one in lines if one not in wrong]
+        right = [one for one in lines if all(one is not other for other, _ in wrong)]
         plain = all(number == card for number, card in host.numbering.items())
         found[host.name] = replace(host, near=gres_conf.near(right, host.models) if plain else ())
     return found
