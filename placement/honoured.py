@@ -221,7 +221,12 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 
 def unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the fields that a snapshot uses and plans do not honour, beside those left out anyway."""
-    return tuple(_uses(snapshot, frozenset(without)))
+    return tuple(_uses(snapshot, frozenset(every(without))))
+
+
+def every(without: Sequence[str]) -> tuple[str, ...]:
+    """Return fields to be left out, with `TIMED` as all those that it stands for."""
+    return tuple(dict.fromkeys(part for path in without for part in (timed() if path == TIMED else (path,))))
 
 
 def _uses(snapshot: Snapshot, without: frozenset[str]) -> dict[str, _Use]:
@@ -232,6 +237,10 @@ def _uses(snapshot: Snapshot, without: frozenset[str]) -> dict[str, _Use]:
         _look(snapshot, spec, (), without, uses)
     order = list(RULES)
     return {path: uses[path] for path in sorted(uses, key=order.index)}
+
+
+TIMED = "schedule"
+"""Stands for all fields that count in a schedule and are refused in a plan."""
 
 
 def timed() -> tuple[str, ...]:
@@ -278,7 +287,8 @@ def refuse_unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapsh
     snapshot : Snapshot
         A verified one.
     without : sequence of str
-        Fields to solve as if they were absent, such as ``"nodes.zones"``; only such as are not honoured.
+        Fields to solve as if they were absent, such as ``"queues"``; only such as are not honoured. ``"schedule"``
+        stands for all that count in a schedule alone.
 
     Returns
     -------
@@ -292,6 +302,7 @@ def refuse_unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapsh
     UsageError
         If `without` names a field that is honoured or does not exist.
     """
+    without = every(without)
     _refuse_names(without)
     uses = _uses(snapshot, frozenset(without))
     if uses:

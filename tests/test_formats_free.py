@@ -504,3 +504,51 @@ def test_tolerations_may_compare_numbers(operator: str, value: str, tolerated: s
         if any(t.operator == "Exists" or t.value == taint.value for t in tasks(found, "a")[0].tolerations):
             allowed.add(taint.value)
     assert allowed == tolerated
+
+
+# --- cards that do not work, and pods of one name ------------------------------------------------------------------
+
+
+def left(snapshot: Snapshot) -> int:
+    """Return the cards that work and that nobody holds."""
+    held = {
+        (task.node, card) for one in snapshot.jobs if one.running for task in one.running.tasks for card in task.gpus
+    }
+    return sum(
+        gpu.health == "healthy" and (one.name, card) not in held
+        for one in snapshot.nodes
+        for card, gpu in enumerate(gpu for gpu in one.gpus for _ in range(gpu.count))
+    )
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "cards", "free"),
+    [
+        (2, ["6", "7"], 0),  # 2 can be given out and 2 are: nothing is left, whichever they are
+        (3, ["7", "0"], 1),
+        (8, ["7"], 7),
+        (1, ["6,7"], 0),  # more than can be given out
+    ],
+)
+def test_cards_that_pods_say_they_have_work(allocatable: int, cards: list[str], free: int) -> None:
+    pods = [
+        pod(f"p{i}", {GPU: len(text.split(","))}, on="n", annotations={"gpu-placement.io/gpus": text})
+        for i, text in enumerate(cards)
+    ]
+    snapshot = imported(node("n", {GPU: 8}, working={GPU: str(allocatable)}), *pods)
+    assert left(snapshot) == free
+    assert sum(gpu.count for gpu in snapshot.nodes[0].gpus if gpu.health == "healthy") == allocatable
+    assert [job(snapshot, f"p{i}").running.tasks[0].gpus for i in range(len(cards))] == [  # type: ignore[union-attr]
+        tuple(map(int, text.split(","))) for text in cards
+    ]
+
+
+def test_pods_of_one_name_on_two_nodes_both_hold_their_cards() -> None:
+    one, two = pod("p", {GPU: 3}, on="n"), pod("p", {GPU: 2}, on="m")
+    snapshot = imported(node("n", {GPU: 8}), node("m", {GPU: 8}), one, two)
+    assert left(snapshot) == 16 - 5
+    assert {"pods of one name that run on several nodes"} == {
+        entry.what for entry in snapshot.ledger if entry.kind == "contradiction"
+    }
+    # on one node it is one pod, dumped twice
+    assert left(imported(node("n", {GPU: 8}), one, one)) == 5

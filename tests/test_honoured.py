@@ -9,6 +9,8 @@ import pytest
 from bad_snapshots import GOOD
 
 from placement import rules
+from placement.check import check
+from placement.decisions.preempt import preempt
 from placement.engine import solve
 from placement.errors import UnhonouredError, UsageError
 from placement.honoured import ONLY, RULES, _reset, _spec, refuse_unhonoured, removable
@@ -208,3 +210,11 @@ def test_each_refused_field_is_found_where_it_is_alone(path: str) -> None:
     with pytest.raises(UnhonouredError) as caught:
         refuse_unhonoured(_reset(EVERYTHING, _spec(Snapshot), others, {}))
     assert [problem.remedy.rpartition(" ")[2] for problem in caught.value.problems] == [path]
+
+
+def test_one_word_stands_for_all_that_counts_in_a_schedule_alone() -> None:
+    snapshot = verified(Snapshot(queues=(Queue(name="q"),), nodes=(Node(name="n", failure_rate=1.0),)))
+    assert list(problems(snapshot, "schedule")) == ["nodes[0].failure_rate"]
+    plan = solve(snapshot, without=("schedule", "nodes.failure_rate"))
+    assert (plan.checked, check(snapshot, plan)) == (True, [])
+    assert preempt(snapshot, without=("schedule", "nodes.failure_rate")).plan.checked

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from placement.errors import UsageError
-from placement.honoured import timed
+from placement.honoured import TIMED
 
 SnapshotArgument = Annotated[
     str,
@@ -31,21 +31,10 @@ GapOption = Annotated[float, typer.Option(metavar="G", help="Relative gap that i
 SeedOption = Annotated[int, typer.Option(metavar="N", help="Feeds whatever is random.")]
 
 
-def _without(fields: list[str] | None) -> list[str] | None:
-    """Return the fields, with `TIMED` as all those that count in a schedule alone."""
-    if not fields or TIMED not in fields:
-        return fields
-    return list(dict.fromkeys(part for field in fields for part in (timed() if field == TIMED else (field,))))
-
-
-TIMED = "schedule"
-"""Stands for all fields that count in a schedule and are refused in a plan."""
-
 WithoutOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FIELD",
-        callback=_without,
         help="Leave a field that no rule honours yet out of account; may be repeated. "
         f"{TIMED} stands for all that count in a schedule alone.",
     ),

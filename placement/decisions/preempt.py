@@ -13,7 +13,7 @@ from placement.decisions.preempted import Eviction as Eviction
 from placement.decisions.preempted import Preemption as Preemption
 from placement.decisions.preempted import names
 from placement.errors import Problem, UnhonouredError, UsageError
-from placement.honoured import IN_TIME, refuse_unhonoured, timeless
+from placement.honoured import IN_TIME, every, refuse_unhonoured, timeless
 from placement.snapshot import Snapshot
 from placement.snapshot.read import verified
 from placement.solver import Limits
@@ -77,6 +77,7 @@ def preempt(
         raise UsageError([Problem("reclaim", f"is {reclaim!r:.40}", f"give one of {', '.join(RECLAIMS)}")])
     deadline = math.inf if time_limit is None else time.monotonic() + float(time_limit)
     snapshot = verified(snapshot)
+    without = every(without)
     _refuse(snapshot, without)
     # not at the top: who only imports the package must not load the modelling language
     from placement.decisions.serving import Serving

@@ -11,7 +11,7 @@ import msgspec
 
 from placement.engine import solve as solve_snapshot
 from placement.errors import SnapshotError, SolverError, UsageError
-from placement.honoured import refuse_unhonoured, timeless
+from placement.honoured import every, refuse_unhonoured, timeless
 from placement.plan import Plan, Tasks
 from placement.scheduling.schedule import schedule as schedule_snapshot
 from placement.session.cluster import Cluster
@@ -82,7 +82,7 @@ class Session:
 
     def __init__(self, snapshot: Snapshot, *, without: Sequence[str] = ()) -> None:
         snapshot = verified(snapshot)
-        self._without = tuple(without)
+        self._without = every(without)
         self._beyond = tuple(name for name in self._without if name not in AHEAD)
         self._refuse(snapshot)
         refuse_unhonoured(timeless(snapshot), self._beyond)

@@ -28,6 +28,7 @@ from placement.formats.kubernetes.ports import Ports
 from placement.formats.kubernetes.priorities import Priorities, ranked
 from placement.formats.kubernetes.running import Runs
 from placement.formats.kubernetes.volumes import Volumes
+from placement.formats.kubernetes.worked import worked
 from placement.formats.ledger import Ledger
 from placement.snapshot import Job, Node
 from placement.snapshot.fields import wrong_name
@@ -59,7 +60,8 @@ def read(
     """
     reader = _Reader(objects, cluster, devices, additions, ledger)
     jobs = reader.jobs()
-    return named(reader.labels.named(), reader.runs.holdings.names()), ranked(jobs, ledger)
+    nodes = worked(named(reader.labels.named(), reader.runs.holdings.names()), jobs)
+    return nodes, ranked(jobs, ledger)
 
 
 class _Reader:
@@ -105,6 +107,11 @@ class _Reader:
                 self.ledger.contradiction("pods that wait in one place and run in another", "they run", item.where)
                 seen[meta.key] = item
                 self._complete(item.value)
+            elif meta.key in seen and item.value.spec.node_name not in (None, "", seen[meta.key].value.spec.node_name):
+                self.ledger.contradiction("pods of one name that run on several nodes", "all of them run", item.where)
+                while meta.key in seen:
+                    meta.name += "#"
+                seen[meta.key] = item
             elif meta.key in seen:
                 if meta.uid == seen[meta.key].value.metadata.uid:
                     self.ledger.ignored("pods that are listed twice", "they are the same", item.where)
