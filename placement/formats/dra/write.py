@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from placement.errors import InputError
 from placement.formats.dra.slices import DRIVER_LABEL, NVIDIA, POOL_LABEL
+from placement.formats.listed import listed
 from placement.formats.tasks import PlacedTask, pods, unnamed
 from placement.plan import Plan
 from placement.snapshot import Snapshot
@@ -33,8 +32,7 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
     """
     claimed = {pod: [task for task in tasks if task.place.gpus] for pod, tasks in pods(snapshot, plan).items()}
     items = [_claim(tasks, *pod) for pod, tasks in claimed.items() if tasks]
-    document = {"apiVersion": "v1", "kind": "List", "items": items}
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return listed(items)
 
 
 def notes(snapshot: Snapshot, plan: Plan) -> list[str]:

@@ -13,9 +13,8 @@ from decimal import Context, Decimal
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-import msgspec
-
 from placement.errors import InputError
+from placement.formats.listed import listed
 from placement.formats.tasks import PlacedTask, pods
 from placement.plan import Plan
 from placement.snapshot import Job, Snapshot, Task
@@ -44,8 +43,7 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
     """
     shared = _shared(snapshot)
     items = [_request(pod, tasks, shared) for pod, tasks in pods(snapshot, plan).items()]
-    document = {"apiVersion": "v1", "kind": "List", "items": items}
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return listed(items)
 
 
 def _request(

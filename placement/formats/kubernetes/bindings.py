@@ -22,9 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from placement.formats.kubernetes.annotations import WHOLE, of_place
+from placement.formats.listed import listed
 from placement.formats.tasks import PlacedTask, pods
 from placement.plan import Plan
 from placement.snapshot import Snapshot
@@ -45,12 +44,12 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
     InputError
         If the snapshot does not say of any task which pod it is, or two jobs have one pod.
     """
-    return _list([_binding(tasks, *pod) for pod, tasks in pods(snapshot, plan).items()])
+    return listed([_binding(tasks, *pod) for pod, tasks in pods(snapshot, plan).items()])
 
 
 def write_patches(snapshot: Snapshot, plan: Plan) -> bytes:
     """Return a List of strategic merge patches, one for each pod that the plan starts; see `write`."""
-    return _list([_patch(tasks, *pod) for pod, tasks in pods(snapshot, plan).items()])
+    return listed([_patch(tasks, *pod) for pod, tasks in pods(snapshot, plan).items()])
 
 
 def _binding(tasks: Sequence[PlacedTask], namespace: str, name: str) -> dict[str, Any]:
@@ -89,7 +88,3 @@ def _annotated(tasks: Sequence[PlacedTask]) -> dict[str, dict[str, str]]:
         devices=[devices[gpu] for gpu in gpus] if devices else (),
     )
     return {"annotations": found} if found else {}
-
-
-def _list(items: list[dict[str, Any]]) -> bytes:
-    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n"

@@ -27,14 +27,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from placement.collector import collector_paused
 from placement.errors import InputError
 from placement.formats.kubernetes.dump_lost import lost as lost
 from placement.formats.kubernetes.dump_nodes import node_objects, replicas
 from placement.formats.kubernetes.dump_pods import Pods
 from placement.formats.kubernetes.naming import named
+from placement.formats.listed import listed
 from placement.formats.tasks import copies
 from placement.snapshot import Snapshot
 
@@ -63,7 +62,7 @@ def write(snapshot: Snapshot) -> bytes:
         pods = Pods(nodes, cards, snapshot.jobs)
         items.extend(made for job in snapshot.jobs for made in pods.of(job))
         _refuse_twice(items)
-        return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n"
+        return listed(items)
 
 
 def _refuse_twice(items: list[dict[str, Any]]) -> None:

@@ -13,12 +13,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from placement.errors import InputError
 from placement.formats.kueue.assignment import Assignment, long, short
 from placement.formats.kueue.levels import HOST
 from placement.formats.kueue.records import GROUP
+from placement.formats.listed import listed
 from placement.formats.tasks import PlacedTask, placed
 from placement.plan import Plan
 from placement.snapshot import Snapshot
@@ -72,11 +71,8 @@ def document(snapshot: Snapshot, plan: Plan, *, version: str = "v1beta2", labels
     """
     jobs, left = _parted(snapshot, plan)
     items = [_workload(name, tasks, version, tuple(labels)) for name, tasks in jobs.items()]
-    whole: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": items}
-    if left:
-        said = "; ".join(f"{count} {what}" for what, count in left.items())
-        whole["metadata"] = {"annotations": {LEFT_OUT: said}}
-    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
+    said = "; ".join(f"{count} {what}" for what, count in left.items())
+    return listed(items, {LEFT_OUT: said} if left else None)
 
 
 def notes(snapshot: Snapshot, plan: Plan) -> list[str]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
+from placement.formats.listed import listed
 from placement.formats.tasks import pods as pods_of
 from placement.plan import Plan
 from placement.snapshot import Snapshot
@@ -34,8 +33,7 @@ def write(snapshot: Snapshot, plan: Plan) -> bytes:
     for (namespace, name), tasks in pods_of(snapshot, plan).items():
         gangs.setdefault(tasks[0].job_name, []).append(_pod(namespace, name, tasks[0].place.node))
     items = [pod for pods in gangs.values() for pod in pods]
-    document = {"apiVersion": "v1", "kind": "List", "items": items}
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return listed(items)
 
 
 def _pod(namespace: str, name: str, node: str) -> dict[str, Any]:
