@@ -15,7 +15,6 @@ from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
 from placement.scheduling.line import Line
-from placement.scheduling.profile import Profile
 from placement.scheduling.timing import Stretch
 from placement.scheduling.view import Live as Live
 from placement.scheduling.view import View
@@ -291,11 +290,6 @@ class Desk(View):
         self.filling.release(self._class[job], tasks)
         if self.admission is not None:
             self.admission.change(job, tasks, -1)
-
-    def earliest(self, job: int) -> tuple[int, tuple[Placed, ...]] | None:
-        """Return when a job fits first as jobs that run end as expected, and where; None where that is never."""
-        found = Profile(self, {}).earliest(job)
-        return None if found is None else (found.start, found.tasks)
 
     @contextmanager
     def at(self, moment: int) -> Iterator[None]:

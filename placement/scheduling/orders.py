@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from placement.heuristics.gangs import Placed
 from placement.scheduling.desk import Desk
+from placement.scheduling.profile import Profile
 
 Key = Callable[[Desk, int], tuple[float, ...] | float]
 """Of a job that waits; the smallest comes first."""
@@ -62,8 +63,8 @@ def overdue(desk: Desk, job: int) -> bool:
 
 def held_for(desk: Desk, job: int) -> Held | None:
     """Return what is to be kept for a job that does not fit; None where it is not known when it will."""
-    found = desk.earliest(job)
-    return None if found is None else (job, *found)
+    found = Profile(desk, {}).earliest(job)
+    return None if found is None else (job, found.start, found.tasks)
 
 
 def start_beside(desk: Desk, job: int, held: Held) -> bool:

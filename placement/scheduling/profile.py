@@ -6,16 +6,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placement.heuristics.gangs import Placed
 from placement.instance import Ints
+from placement.scheduling.desk import Desk
 from placement.scheduling.work import NEVER
-
-if TYPE_CHECKING:
-    from placement.scheduling.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from placement.heuristics.gangs import Placed
 from placement.scheduling.desk import Desk
 from placement.scheduling.orders import by_arrival
 from placement.scheduling.policies import evicting
+from placement.scheduling.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,12 @@ class EasyBackfill:
         if not rest:
             return
         head = queue[started]
-        reserved = desk.earliest(head)
+        reserved = Profile(desk, {}).earliest(head)
         if reserved is None:
             for job in rest:
                 desk.start(job)  # nothing that ends lets the first job in, so nothing delays it
             return
-        _go_ahead(desk, rest, head, *reserved)
+        _go_ahead(desk, rest, head, reserved.start, reserved.tasks)
 
 
 def _that_fit(desk: Desk, jobs: Sequence[int]) -> list[int]:
