@@ -330,8 +330,8 @@ def test_device_memory() -> None:
 def test_every_rule_has_a_case_here_or_beside() -> None:
     beside = {"links", "identity", "gang", "snapshot", "objective", "bounds", "pending", "usage"}
     beside |= {"topology", "affinity", "locality", "numa", "nics", "cpuset", "run_time"}
-    # in test_isolation, test_sharing, test_check_mig, test_tenants and test_running_broken
-    beside |= {"isolation", "replica_memory", "memory_limit", "clients", "mig"}
+    # in test_isolation, test_sharing, test_check_mig, test_mig_instance, test_tenants and test_running_broken
+    beside |= {"isolation", "replica_memory", "memory_limit", "clients", "mig", "mig_instance"}
     beside |= {"tenants", "notes"}
     here = {rule for rule, _, _ in FILTERS} | {"capacity", "limits", "shares", "device_memory"}
     assert set(RULES) == here | beside

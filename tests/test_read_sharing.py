@@ -58,15 +58,15 @@ def test_a_mistake_in_what_few_jobs_have_is_found_behind_a_gang_that_is_right() 
 
 
 def test_what_is_left_out_leaves_shared_parts_shared() -> None:
-    more = {"preemptible": True, "duration": {"seconds": 10, "scaling": [[1, 1.0], [2, 1.5]]}}
+    more = {"queue": "q", "duration": {"seconds": 10, "scaling": [[1, 1.0], [2, 1.5]]}}
     jobs = [{"name": f"j{i}", "groups": [{"name": "g", "task": {"gpus": 1}}], **more} for i in range(3)]
     snapshot = loads(json.dumps({"format": "placement-snapshot/1", "jobs": jobs}).encode())
-    left = refuse_unhonoured(snapshot, ["jobs.preemptible", "jobs.duration.scaling"])
+    left = refuse_unhonoured(snapshot, ["jobs.queue", "jobs.duration.scaling"])
     group = TaskGroup(name="g", task=Task(gpus=1))
     assert left.jobs == tuple(Job(name=f"j{i}", groups=(group,), duration=Duration(seconds=10)) for i in range(3))
     assert len({id(job.groups) for job in left.jobs}) == 1
     assert left.jobs[0].groups is snapshot.jobs[0].groups
-    assert all(job.preemptible for job in snapshot.jobs), "what was read is not touched"
+    assert all(job.queue == "q" for job in snapshot.jobs), "what was read is not touched"
 
 
 def test_a_number_beyond_all_formats_is_an_error_of_the_snapshot() -> None:
