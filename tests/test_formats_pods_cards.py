@@ -179,3 +179,46 @@ def test_a_claim_of_several_kinds_is_several_tasks() -> None:
     asked = pod("a", "n", {"cpu": 1}, resourceClaims=[{"name": "x", "resourceClaimName": "c"}])
     found = read(cluster(one, offers={"n": {}}), [asked], Devices({"n": ()}, {"ns/c": claim}))
     assert [(part.gpus, part.mig_starts) for part in held(found, "ns/a")] == [((0,), ()), ((1,), (4,))]
+
+
+def test_devices_of_claims_that_waiting_pods_have_in_part_are_held_and_not_asked_for_again() -> None:
+    devices = Devices({"n": ()}, {"ns/c": Claim(1, node="n", cards=(0,)), "ns/d": Claim(1), "ns/e": Claim(2)})
+    waits = [{"name": "x", "resourceClaimName": "c"}, {"name": "y", "resourceClaimName": "e"}]
+    found = read(
+        cluster(node("n", 4), node("other", 4), offers={"n": {}, "other": {}}),
+        [pod("a", "n"), pod("b", "", {"cpu": 1}, resourceClaims=waits)],
+        devices,
+    )
+    assert (cards(found, "ns/c#claim"), cards(found, "ns/a")) == ((0,), (1,))
+    assert (task(found, "ns/b").gpus, usable(found, "ns/b")) == (2, {"n"})
+
+
+def test_pods_that_share_a_claim_hold_all_of_it() -> None:
+    claims = {
+        "ns/c": Claim(1, node="n", cards=(0,)),
+        "ns/m": Claim(1, profile="3g.20gb", node="n", cards=(1,), starts=(4,)),
+    }
+    one = node("n", gpus=(Gpu(model="NVIDIA-A100-SXM4-40GB"), MIG))
+    both = [{"name": "x", "resourceClaimName": "c"}, {"name": "y", "resourceClaimName": "m"}]
+    found = read(
+        cluster(one, offers={"n": {}}),
+        [pod(name, "n", {"cpu": 1}, resourceClaims=both) for name in "abc"],
+        Devices({"n": ()}, claims),
+    )
+    # a third each, and what is left of 1000 thousandths for the first; an instance is for one task
+    assert [(part.gpus, part.mig_starts) for part in held(found, "ns/a")] == [((0,), ()), ((1,), (4,))]
+    assert [(part.gpus, part.mig_starts) for part in held(found, "ns/b")] == [((0,), ())]
+    assert job(found, "ns/a").groups[0].groups[0].task.gpu_share == "334m"  # type: ignore[union-attr]
+    assert [task(found, f"ns/{name}").gpu_share for name in "bc"] == ["333m", "333m"]
+    assert not said(found, "contradiction")
+
+
+def test_devices_of_a_claim_are_held_beside_one_that_has_none() -> None:
+    claims = {"ns/c": Claim(1, node="n", cards=(2,)), "ns/d": Claim(1)}
+    both = [{"name": "x", "resourceClaimName": "d"}, {"name": "y", "resourceClaimName": "c"}]
+    found = read(
+        cluster(node("n", 4), offers={"n": {}}),
+        [pod("a", "n", {"cpu": 1}, resourceClaims=both)],
+        Devices({"n": ()}, claims),
+    )
+    assert {card for part in held(found, "ns/a") for card in part.gpus} == {0, 2}

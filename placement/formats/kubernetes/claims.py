@@ -10,6 +10,7 @@ from placement.formats.kubernetes.objects import Item, Meta
 from placement.formats.kubernetes.parts import Claim, Devices
 from placement.formats.kubernetes.pod import Pod, PodClaim, PodSpec, PodStatus
 from placement.formats.ledger import Ledger
+from placement.units import exact
 
 
 class Claims:
@@ -26,16 +27,29 @@ class Claims:
     def __init__(self, devices: Devices, pods: Iterable[Item[Pod]], ledger: Ledger) -> None:
         self.devices = devices
         self.ledger = ledger
+        self._pods = tuple(pods)
         self._users: dict[str, int] = {}
-        for item in pods:
+        self._given: set[str] = set()
+        for item in self._pods:
             for key, _ in _named(item.value):
                 self._users[key] = self._users.get(key, 0) + 1
 
     def unused(self) -> list[Item[Pod]]:
-        """Return a stand-in for each claim that has devices and that no pod refers to: they are not free."""
+        """Return a stand-in for each claim that has devices and that no pod on their node refers to: they are not free.
+
+        From now on only pods on the node of a claim's devices share these.
+        """
+        there: dict[str, int] = {}
+        for item in self._pods:
+            for key, _ in _named(item.value):
+                if self._has(key, item.value.spec.node_name):
+                    there[key] = there.get(key, 0) + 1
         found = []
         for key, claim in self.devices.claims.items():
-            if key not in self._users and claim.node and any(one.cards for one in (claim, *claim.more)):
+            if not self._has(key, claim.node):
+                continue
+            self._users[key] = max(1, there.get(key, 0))
+            if key not in there:
                 namespace, _, name = key.partition("/")
                 spec = PodSpec(node_name=claim.node, resource_claims=[PodClaim("devices", resource_claim_name=name)])
                 found.append(Item("", "", Pod(Meta(name=f"{name}#claim", namespace=namespace), spec)))
@@ -44,6 +58,18 @@ class Claims:
                 )
         return found
 
+    def _has(self, key: str, node: str | None) -> bool:
+        """Return whether a claim has devices, on this node."""
+        claim = self.devices.claims.get(key)
+        return bool(node) and claim is not None and claim.node == node and any(
+            one.cards for one in (claim, *claim.more)
+        )
+
+    def nodes_of(self, pod: Pod) -> list[str]:
+        """Return the nodes that have devices of claims of a pod."""
+        known = (self.devices.claims.get(key) for key, _ in _named(pod))
+        return list(dict.fromkeys(claim.node for claim in known if claim is not None and claim.node))
+
     def node_of(self, pod: Pod) -> str:
         """Return the node that has the devices of all claims of a pod; empty where one has none."""
         known = (self.devices.claims.get(key) for key, _ in _named(pod))
@@ -51,9 +77,13 @@ class Claims:
         return nodes.pop() if len(nodes) == 1 else ""
 
     def of(self, item: Item[Pod]) -> list[tuple[Part, Claim]]:
-        """Return the cards that a pod claims, and by which claim."""
+        """Return the cards that a pod claims and by which claim, those that are known to be on its node first.
+
+        A pod that waits asks for nothing that its claims have already. Of pods that share an instance the first has it.
+        """
         pod = item.value
         found: list[tuple[Part, Claim]] = []
+        known: list[tuple[Part, Claim]] = []
         for key, template in _named(pod):
             claim = self.devices.claims.get(key)
             users = self._users.get(key, 1) if claim is not None else 1
@@ -63,11 +93,18 @@ class Claims:
                 why = "nothing says what it asks for"
                 self.ledger.unsupported("a claim that is not in the files", why, item.where, item.file)
                 continue
-            for one in (claim, *claim.more):
-                found += [(part, one) for part in _parts(one, users)]
-            if users > 1 and found:
-                self.ledger.assumed("cards of a claim that several pods share", "an equal share for each", item.where)
-        return found
+            if not pod.spec.node_name and self._has(key, claim.node):
+                continue
+            here = self._has(key, pod.spec.node_name)
+            first = not here or key not in self._given
+            parts = [(part, one) for one in (claim, *claim.more) for part in _parts(one, users, first)]
+            if here:
+                self._given.add(key)
+            (known if here else found).extend(parts)
+            if users > 1:
+                what = "cards of a claim that several pods share"
+                self.ledger.assumed(what, "an equal share for each; of an instance all for the first", item.where)
+        return known + found
 
 
 def _named(pod: Pod) -> list[tuple[str, str]]:
@@ -86,12 +123,16 @@ def _named(pod: Pod) -> list[tuple[str, str]]:
     ]
 
 
-def _parts(claim: Claim, users: int) -> list[Part]:
-    if not claim.gpus:
+def _parts(claim: Claim, users: int, first: bool) -> list[Part]:
+    """Return what one of the pods that share a claim has of it; the first has what the others leave."""
+    if not claim.gpus or (claim.profile and not first):
         return []
     if claim.profile:
         return [Part(1, profile=claim.profile, models=claim.gpu_models)] * claim.gpus
-    return [Part(claim.gpus, None if users <= 1 else thousandths(Fraction(1, users)), models=claim.gpu_models)]
+    each = thousandths(Fraction(1, users))
+    if first and users > 1:
+        each = thousandths(1 - (users - 1) * exact(each))
+    return [Part(claim.gpus, None if users <= 1 else each, models=claim.gpu_models)]
 
 
 def allocated(claims: Iterable[Claim]) -> list[tuple[int, int | None]] | None:

@@ -248,11 +248,11 @@ class _Reader:
             if here is not None:
                 within = here if within is None else within & here
         claimed = self.claims.of(item)
-        for at in dict.fromkeys(claim.node for _, claim in claimed if claim.node in self.labels.index):
-            there = frozenset((self.labels.index[at],))
+        for at in self.claims.nodes_of(pod):
+            there = frozenset((self.labels.index[at],)) if at in self.labels.index else frozenset()
             within = there if within is None else within & there
-            why = "the pod is kept to their node only"
-            self.ledger.unsupported("devices that a claim of a pending pod has", why, item.where, item.file)
+            why = "the pod is kept to their node, and asks for what is missing"
+            self.ledger.assumed("devices that claims of pending pods have", why, item.where)
         tasks, notes = self.asks.pending(ask, tuple(part for part, _ in claimed), within)
         notes.say(self.ledger, item.where, item.file)
         return self._entry(item, tasks)

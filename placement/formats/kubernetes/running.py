@@ -134,8 +134,9 @@ class Runs:
                     "others are assumed",
                     entry.item.where,
                 )
-        elif claims and all(claim.node == node.name for claim in claims):
-            said, covered = allocated(claims), len(claims)
+        elif claims and claims[0].node == node.name:
+            here = [claim for claim in claims if claim.node == node.name]
+            said, covered = allocated(here), len(here)
         if said is None:
             return False
         wanted = sum(part.gpus for part, _ in found.parts[:covered])
