@@ -293,25 +293,31 @@ def _cards(
     for device in devices:
         if device.kind == "gpu":
             cards[device.name] = _Card(device.name, whole=device)
-            for other in (device.text("uuid"), *device.counters):
+            for other in (device.text("uuid"), device.text("pciBusID"), *device.counters):
                 called.setdefault(other, device.name)
+    others: dict[str, list[Listed]] = {}
     for device in devices:
         if device.kind == "mig":
             parent = _parent(device)
-            others = [device.text("parentUUID"), *device.counters]
-            key = next((called[one] for one in others if one and one in called), parent)
-            for other in others:
+            names = [device.text("parentUUID"), *device.counters]
+            key = next((called[one] for one in names if one and one in called), parent)
+            for other in names:
                 called.setdefault(other, key)
             cards.setdefault(key, _Card(key)).parts.append(device)
         elif device.kind != "gpu":
             ledger.unsupported(
                 "card in another form, or a part of it that is no MIG device", "only cards are read", device.where
             )
+            names = [device.text("uuid"), device.text("pciBusID"), *device.counters]
+            if key := next((called[one] for one in names if one and one in called), ""):
+                others.setdefault(key, []).append(device)
     found = []
     for index, card in enumerate(sorted(cards.values(), key=_order)):
         profiles: dict[str, set[int]] = {}
         if card.whole is not None:
-            spots[card.whole.key] = Spot(node, index)
+            # who has it in another form has the card
+            for device in (card.whole, *others.get(card.name, ())):
+                spots[device.key] = Spot(node, index)
         for part in card.parts:
             spot = _part(node, index, part, ledger)
             if spot is not None:

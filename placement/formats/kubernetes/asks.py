@@ -189,7 +189,8 @@ class Asks:
         key = id(ask), claims, within
         found = self._pending.get(key)
         if found is None:
-            notes, chosen, parts = Notes(), ask.selector, list(claims)
+            notes, chosen = Notes(), ask.selector
+            parts = [part if part.models else replace(part, models=self.cards.claimed) for part in claims]
             for need in ask.needs:
                 more, chosen = self.cards.wanted(need, chosen, notes)
                 parts += more

@@ -70,7 +70,8 @@ class Cards:
     def __init__(self, cluster: Cluster, devices: Devices, labels: Labels) -> None:
         self.cluster = cluster
         self.labels = labels
-        self.listed = frozenset(labels.index[name] for name in devices.by_node if name in labels.index)
+        self._numbers = {labels.index[name]: len(found) for name, found in devices.by_node.items() if name in labels.index}
+        self.listed = frozenset(self._numbers)
         self._known: dict[tuple[str, frozenset[int]], tuple[int, int | None, bool]] = {}
         self._told: dict[tuple[str, frozenset[int]], tuple[tuple[str, ...], bool]] = {}
         self._of: dict[int, tuple[Gpu, ...]] = {}
@@ -113,6 +114,16 @@ class Cards:
     def turns(self) -> frozenset[int]:
         """Nodes with MIG instances that pods share."""
         return frozenset(i for i, node in enumerate(self.cluster.nodes) if any(gpu.mig_instance for gpu in node.gpus))
+
+    @cached_property
+    def claimed(self) -> tuple[str, ...]:
+        """Models of the cards that slices list, where some node has others besides; else none."""
+        mine: set[str] = set()
+        others: set[str] = set()
+        for index, number in self._numbers.items():
+            for card, gpu in enumerate(self.of(self.cluster.nodes[index])):
+                (mine if card < number else others).add(gpu.model)
+        return tuple(sorted(mine)) if others - mine else ()
 
     def countable(self, resource: str) -> bool:
         """Return whether a resource stands for cards on some node, or instances that some node could have."""

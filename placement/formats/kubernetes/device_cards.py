@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
 
 from placement.formats.dra.slices import DRIVER_LABEL, NVIDIA, POOL_LABEL
 from placement.formats.kubernetes.found import Cards, Source, append
 from placement.formats.kubernetes.node_labels import UNKNOWN
 from placement.formats.kubernetes.parts import Claim, Device
+from placement.formats.kubernetes.vendors import vendor_of
 from placement.hardware import mig
 from placement.hardware.layouts import Instance, clash, in_order
 from placement.snapshot import Gpu, MigInstance
@@ -24,8 +28,10 @@ def cut_cards(claims: Iterable[Claim]) -> dict[str, set[int]]:
     return found
 
 
-def add_devices(source: Source, found: Cards, devices: Sequence[Device], cut: Collection[int]) -> None:
-    """Add the cards that slices list for a node; where a resource offers cards too, they are the same.
+def add_devices(source: Source, found: Cards, devices: Sequence[Device], driver: str, cut: Collection[int]) -> None:
+    """Add the cards that slices list for a node; where a resource of their vendor offers cards too, they are the same.
+
+    Cards of other vendors come after them.
 
     Parameters
     ----------
@@ -33,6 +39,8 @@ def add_devices(source: Source, found: Cards, devices: Sequence[Device], cut: Co
     found : Cards
         Those of the resources.
     devices : sequence of Device
+    driver : str
+        Of the devices.
     cut : collection of int
         Cards of which some claim has a MIG instance.
     """
@@ -41,6 +49,28 @@ def add_devices(source: Source, found: Cards, devices: Sequence[Device], cut: Co
     if len(devices) > MOST_CARDS:
         source.disagree(f"more than {MOST_CARDS} cards in the slices of a node", "they are left out")
         return
+    others = _others(found, driver)
+    if not others:
+        _add(source, found, devices, cut)
+        return
+    own, after = _split(found, others)
+    if after is None or found.number + len(devices) > MOST_CARDS:
+        source.disagree("cards of several vendors, and slices of one of them", "the resources")
+        return
+    before = sum(gpu.count for gpu in own)
+    found.gpus = own
+    _add(source, found, devices, cut)
+    shift = found.number - before
+    found.gpus += after
+    for name in others:
+        offer = found.offers[name]
+        found.offers[name] = replace(offer, cards=tuple(card + shift for card in offer.cards))
+    # names are of all cards or of none
+    found.devices = []
+
+
+def _add(source: Source, found: Cards, devices: Sequence[Device], cut: Collection[int]) -> None:
+    """Add the cards of slices, where those of resources are the same ones."""
     if found.number not in (0, len(devices)):
         source.disagree("the cards of a resource and of the slices of a node", "the larger number")
         if found.number > len(devices) or not _plain(found.gpus):
@@ -52,6 +82,25 @@ def add_devices(source: Source, found: Cards, devices: Sequence[Device], cut: Co
     names = [device.name for device in devices]
     if not found.devices and all(names) and len(set(names)) == len(names):
         found.devices = names
+
+
+def _others(found: Cards, driver: str) -> list[str]:
+    """Return the resources whose cards are not of a driver's vendor."""
+    vendor = driver.removeprefix("gpu.").removesuffix(".com")
+    return [name for name in found.offers if vendor_of(name) != vendor]
+
+
+def _split(found: Cards, others: Sequence[str]) -> tuple[list[Gpu], list[Gpu] | None]:
+    """Return cards apart from those of some resources that come last; no such ones where they do not come last."""
+    cards = {card for name in others for card in found.offers[name].cards}
+    first = min(cards, default=found.number)
+    if any(card >= first for name, offer in found.offers.items() if name not in others for card in offer.cards):
+        return [], None
+    own: list[Gpu] = []
+    rest: list[Gpu] = []
+    for card, gpu in enumerate(gpu for gpu in found.gpus for _ in range(gpu.count)):
+        append(rest if card >= first else own, msgspec.structs.replace(gpu, count=1))
+    return own, rest
 
 
 def _plain(gpus: Sequence[Gpu]) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from placement.errors import InputError
+from placement.formats.dra.slices import NVIDIA
 from placement.formats.kubernetes import hami
 from placement.formats.kubernetes.amounts import amounts, countable, fields
 from placement.formats.kubernetes.device_cards import add_devices, cut_cards, pool_labels
@@ -116,6 +117,7 @@ def read(
             position,
             mine,
             devices.by_node.get(name, ()),
+            devices.drivers.get(name, (NVIDIA, ""))[0],
             cut.get(name, frozenset()),
             pinned.get(name, ()),
             ledger,
@@ -159,6 +161,7 @@ def _node(
     position: dict[str, str],
     zones: Zones | None,
     devices: Sequence[Device],
+    driver: str,
     cut: set[int] | frozenset[int],
     pinned: tuple[Pin, ...],
     ledger: Ledger,
@@ -170,7 +173,7 @@ def _node(
     known = card_labels(labels, ledger, where)
     source = Source(there, labels, known, hami.shared_cards(item, meta.annotations or {}), ledger, pinned)
     found = cards(source)
-    add_devices(source, found, devices, cut)
+    add_devices(source, found, devices, driver, cut)
     if known.count and not found.gpus and not any(name.startswith("nvidia.com/") for name in there.names()):
         ledger.contradiction("cards in the labels of a node that no resource offers", "it has none", where)
     cpu, memory, pods = fields(there, ledger)

@@ -55,7 +55,7 @@ class Runs:
         entries : sequence of Entry
             On nodes that there are.
         """
-        later: list[tuple[Entry, OnNode]] = []
+        later: list[tuple[Entry, OnNode, int]] = []
         for entry in entries:
             item, index = entry.item, self.labels.index[entry.node]
             ask = self.asks.of(item, pinned=of_daemon(item.value))
@@ -66,13 +66,14 @@ class Runs:
             entry.tasks = found.tasks
             entry.held = (Held(()),) * len(found.tasks)
             self._note_group(item.value, self.labels.nodes[index])
-            if found.parts and not self._known(entry, found, [claim for _, claim in claimed]):
-                later.append((entry, found))
+            first = self._known(entry, found, [claim for _, claim in claimed]) if found.parts else 0
+            if first < len(found.parts):
+                later.append((entry, found, first))
         later.sort(key=self._size, reverse=True)
         for shares in (False, True):
-            for entry, found in later:
-                if any(part.share is not None for part, _ in found.parts) == shares:
-                    self._assumed(entry, found)
+            for entry, found, first in later:
+                if any(part.share is not None for part, _ in found.parts[first:]) == shares:
+                    self._assumed(entry, found, first)
         for entry in entries:
             self._in_zones(entry)
 
@@ -95,10 +96,10 @@ class Runs:
         if nics:
             entry.tasks = self.asks.kept((msgspec.structs.replace(entry.tasks[0], nics=len(nics)), *entry.tasks[1:]))
 
-    def _size(self, one: tuple[Entry, OnNode]) -> int:
+    def _size(self, one: tuple[Entry, OnNode, int]) -> int:
         """Return the slots of the largest instance of a pod: small ones go where they leave room for large ones."""
-        entry, found = one
-        profiles = {part.profile for part, _ in found.parts if part.profile}
+        entry, found, first = one
+        profiles = {part.profile for part, _ in found.parts[first:] if part.profile}
         if not profiles:
             return 0
         gpus = self.cards.of(self.labels.nodes[self.labels.index[entry.node]])
@@ -120,8 +121,8 @@ class Runs:
         if group and 0 <= card < len(self.cards.of(node)):
             self.holdings.name_group(node, group, card)
 
-    def _known(self, entry: Entry, found: OnNode, claims: Sequence[Claim]) -> bool:
-        """Give a pod the cards that something says it has; return whether anything does."""
+    def _known(self, entry: Entry, found: OnNode, claims: Sequence[Claim]) -> int:
+        """Give a pod the cards that something says it has; return of how many of its parts, the first ones."""
         node = self.labels.nodes[self.labels.index[entry.node]]
         annotations = entry.item.value.metadata.annotations or {}
         said: list[tuple[int, int | None]] | None = None
@@ -138,7 +139,7 @@ class Runs:
             here = [claim for claim in claims if claim.node == node.name]
             said, covered = allocated(here), len(here)
         if said is None:
-            return False
+            return 0
         wanted = sum(part.gpus for part, _ in found.parts[:covered])
         if len(said) != wanted:
             # containers that run one after the other may have the same cards
@@ -147,7 +148,7 @@ class Runs:
             self.ledger.contradiction(
                 "a pod is said to have more or fewer cards than it asks for", "others are assumed", entry.item.where
             )
-            return False
+            return 0
         held: list[Held] = []
         gpus = self.cards.of(node)
         for part, offer in found.parts[:covered]:
@@ -172,16 +173,12 @@ class Runs:
                     "others are assumed",
                     entry.item.where,
                 )
-                entry.held = (*held, *(Held(()) for _ in found.parts[len(held) :]))
-                self._assumed(entry, found, len(held))
-                return True
+                break
             held.append(taken)
-        entry.held = (*held, *(Held(()) for _ in found.parts[covered:]))
-        if covered < len(found.parts):
-            self._assumed(entry, found, covered)
-        return True
+        entry.held = (*held, *entry.held[len(held) :])
+        return len(held)
 
-    def _assumed(self, entry: Entry, found: OnNode, first: int = 0) -> None:
+    def _assumed(self, entry: Entry, found: OnNode, first: int) -> None:
         """Give a pod cards that it may have, from one of its parts on."""
         node = self.labels.nodes[self.labels.index[entry.node]]
         gpus = self.cards.of(node)
