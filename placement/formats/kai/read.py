@@ -34,7 +34,7 @@ def read(objects: Objects, ledger: Ledger) -> Addition:
     requests = _requests(objects, ledger)
     known = queues.read(stated, ledger)
     if not groups.items and not stated and not requests and not topologies.known:
-        return Addition()
+        return Addition(shared=lambda pod: _shared(requests, pod))
     made: tuple[Gang, ...] = ()
     if groups.items:
         found = members(objects, groups.member)

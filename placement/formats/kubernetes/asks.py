@@ -97,7 +97,7 @@ class Asks:
         self._pending: dict[tuple[int, tuple[Part, ...], frozenset[int] | None], tuple[Tasks, Notes]] = {}
         self._running: dict[tuple[object, ...], OnNode] = {}
 
-    def of(self, item: Item[Pod], pinned: bool = False) -> Ask:
+    def of(self, item: Item[Pod], pinned: bool = False, alone: bool = False) -> Ask:
         """Return what a pod asks for.
 
         Parameters
@@ -105,11 +105,13 @@ class Asks:
         item : Item of Pod
         pinned : bool
             Whether it is where it has to be, so that its affinity says no more.
+        alone : bool
+            Whether no pod shares the card that it reserves for others.
         """
         pod, spec = item.value, item.value.spec
         annotations = pod.metadata.annotations or {}
         said = {key: annotations[key] for key in ANNOTATIONS if key in annotations}
-        holder = pod.metadata.namespace in RESERVATION
+        holder = pod.metadata.namespace in RESERVATION and not alone
         affinity = None if pinned else (spec.affinity or {}).get("nodeAffinity")
         parts = (
             spec.containers,

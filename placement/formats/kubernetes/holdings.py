@@ -22,8 +22,8 @@ from placement.units import exact
 
 GPUS, STARTS = "gpu-placement.io/gpus", "gpu-placement.io/mig-starts"
 """Annotations that say the cards of a pod by index, and the first slots of its instances on them."""
-HAMI = "hami.io/vgpu-devices-allocated"
-"""Annotation: for each container ``uuid,vendor,MiB,percent:``, then a semicolon."""
+HAMI = ("hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new")
+"""Annotations of HAMi and Volcano: for each container ``uuid,vendor,MiB,percent:``, then a semicolon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +234,12 @@ def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | Non
         if cards is None or starts is None or len(starts) != len(cards):
             return None
         return list(zip(cards, starts, strict=True))
-    if HAMI in annotations:
+    registered = _registered(annotations)
+    if registered:
         by_name = {name: index for index, name in enumerate(node.devices)}
         uuids = [
             device.partition(",")[0].strip()
-            for container in annotations[HAMI].split(";")
+            for container in registered.split(";")
             for device in container.split(":")
             if "," in device
         ]
@@ -249,7 +250,12 @@ def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | Non
 
 def says(annotations: dict[str, str]) -> bool:
     """Return whether annotations of a pod say which cards it has."""
-    return GPUS in annotations or "," in annotations.get(HAMI, "")
+    return GPUS in annotations or bool(_registered(annotations))
+
+
+def _registered(annotations: dict[str, str]) -> str:
+    """Return what a system that shares cards says of those of a pod; empty where it says none."""
+    return next((text for key in HAMI if "," in (text := annotations.get(key, ""))), "")
 
 
 def _slots(text: str) -> list[int | None] | None:

@@ -191,6 +191,8 @@ class _Reader:
             size = int(self.number(memory, self.rest.pop(memory)) * MEBIBYTE) if memory in asked else None
             part = self._part(percent, self.rest.pop(percent), 100) if percent in asked else None
             share = self._part(cores, self.rest.pop(cores), 100) if cores in asked else None
+            # who asks for time alone gets all of the memory
+            part = Fraction(1) if part is None else part
             found.append(Need(count, units, share, size, None if size is not None else part))
         return found
 

@@ -56,9 +56,13 @@ class Runs:
             On nodes that there are.
         """
         later: list[tuple[Entry, OnNode, int]] = []
+        shared = {(entry.node, name) for entry in entries if not _reserves(entry.item.value) for name in _names(entry)}
         for entry in entries:
             item, index = entry.item, self.labels.index[entry.node]
-            ask = self.asks.of(item, pinned=of_daemon(item.value))
+            alone = _reserves(item.value) and not any((entry.node, name) in shared for name in _names(entry))
+            if alone:
+                self.ledger.assumed("cards reserved for pods that are not there", "the reserving pod", item.where)
+            ask = self.asks.of(item, pinned=of_daemon(item.value), alone=alone)
             ask.notes.say(self.ledger, item.where, item.file)
             claimed = self.claims.of(item)
             found = self.asks.running(ask, tuple(part for part, _ in claimed), index)
@@ -112,14 +116,18 @@ class Runs:
 
     def _note_group(self, pod: Pod, node: Node) -> None:
         """Note the card that a reserving pod holds for others."""
-        meta = pod.metadata
-        if meta.namespace not in RESERVATION or not meta.annotations or RESERVED not in meta.annotations:
-            return
-        group, said = (meta.labels or {}).get(GROUP, ""), meta.annotations[RESERVED]
+        group, card = (pod.metadata.labels or {}).get(GROUP, ""), self._reserved(pod, node)
+        if group and card is not None:
+            self.holdings.name_group(node, group, card)
+
+    def _reserved(self, pod: Pod, node: Node) -> int | None:
+        """Return the card that a reserving pod says it holds; None for others."""
+        said = (pod.metadata.annotations or {}).get(RESERVED)
+        if said is None or not _reserves(pod):
+            return None
         cards = {name: index for index, name in enumerate(node.devices)}
         card = cards.get(said, int(said) if said.isascii() and said.isdigit() and len(said) < 4 else -1)
-        if group and 0 <= card < len(self.cards.of(node)):
-            self.holdings.name_group(node, group, card)
+        return card if 0 <= card < len(self.cards.of(node)) else None
 
     def _known(self, entry: Entry, found: OnNode, claims: Sequence[Claim]) -> int:
         """Give a pod the cards that something says it has; return of how many of its parts, the first ones."""
@@ -127,7 +135,7 @@ class Runs:
         annotations = entry.item.value.metadata.annotations or {}
         said: list[tuple[int, int | None]] | None = None
         covered = len(found.parts)
-        if annotations.keys() & {GPUS, HAMI}:
+        if annotations.keys() & {GPUS, *HAMI}:
             said = stated(annotations, node)
             if said is None and says(annotations):
                 self.ledger.contradiction(
@@ -135,6 +143,8 @@ class Runs:
                     "others are assumed",
                     entry.item.where,
                 )
+        elif (card := self._reserved(entry.item.value, node)) is not None:
+            said = [(card, None)]
         elif claims and claims[0].node == node.name:
             here = [claim for claim in claims if claim.node == node.name]
             said, covered = allocated(here), len(here)
@@ -144,6 +154,10 @@ class Runs:
         if len(said) != wanted:
             # containers that run one after the other may have the same cards
             said = list(dict.fromkeys(said))
+        if len(said) > wanted and GPUS not in annotations and covered == len(found.parts):
+            what = "a pod is said to have more cards than its containers have at a time"
+            self.ledger.contradiction(what, "those of the last containers", entry.item.where)
+            said = said[-wanted:]
         if len(said) != wanted:
             self.ledger.contradiction(
                 "a pod is said to have more or fewer cards than it asks for", "others are assumed", entry.item.where
@@ -188,8 +202,7 @@ class Runs:
                 continue
             if not offer.cards:
                 offer = self._any(part, node)
-            label = (entry.item.value.metadata.labels or {}).get(GROUP, "")
-            groups = entry.shared or ((label,) if label else ())
+            groups = _names(entry)
             taken = None
             if part.profile or len({card for card in offer.cards if not gpus[card].mig_enabled}) >= part.gpus:
                 bound = tasks[number].numa != "none"
@@ -217,3 +230,14 @@ class Runs:
 def of_daemon(pod: Pod) -> bool:
     """Return whether a pod is one of a DaemonSet, each of which is on its own node for good."""
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
+
+
+def _reserves(pod: Pod) -> bool:
+    """Return whether a pod holds a card for pods that share it."""
+    return pod.metadata.namespace in RESERVATION
+
+
+def _names(entry: Entry) -> tuple[str, ...]:
+    """Return the names of the cards that a pod shares."""
+    label = (entry.item.value.metadata.labels or {}).get(GROUP, "")
+    return entry.shared or ((label,) if label else ())
