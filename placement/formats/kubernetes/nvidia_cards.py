@@ -59,7 +59,7 @@ def nvidia_cards(source: Source, found: Cards, names: Sequence[str]) -> None:
             source.disagree("MIG instances beside as many whole cards as the labels count", "the resources")
             physical = None
         _instances(source, found, profiles, physical)
-    elif known.count and not known.profile and not known.sharing and whole not in (0, known.count):
+    elif known.count and not known.profile and not known.sharing and found.number not in (0, known.count):
         source.disagree("the label nvidia.com/gpu.count and the cards of the resource", "the resource")
 
 
@@ -90,28 +90,30 @@ def _shared(source: Source, found: Cards, name: str) -> None:
     """Add cards of which each counts as several units."""
     known, (working, there) = source.known, source.units(name)
     replicas = known.replicas
+    # the label counts those that are whole too, which are found first
+    count = known.count - found.number if known.count is not None and name == SHARED else known.count
     if not known.model:
         source.assume("shared units of which no label says what cards they are", KEPT)
         return
-    if replicas == 1 and known.count and there % known.count == 0:
-        replicas = there // known.count
+    if replicas == 1 and count and count > 0 and there % count == 0:
+        replicas = there // count
         if replicas == 1:
             _whole(source, found, name)
             return
         source.assume("shared cards without a label of their replicas", "units divided by cards")
     elif replicas > 1 and there % replicas:
-        if not known.count or there % known.count:
+        if not count or count < 0 or there % count:
             source.disagree("units of a shared resource that are no multiple of the replicas", KEPT)
             return
         source.disagree(
             "units of a shared resource that are no multiple of the replicas", "the label nvidia.com/gpu.count"
         )
-        replicas = there // known.count
+        replicas = there // count
     if replicas == 1 or there // replicas > MOST_CARDS:
         source.assume("shared units of which no label says how many a card is", KEPT)
         return
     number = there // replicas
-    if known.count is not None and number != known.count:
+    if count is not None and number != count:
         source.disagree("the label nvidia.com/gpu.count and the cards of the resource", "the resource")
     broken = -(-(there - working) // replicas)
     if broken:

@@ -187,6 +187,9 @@ class _Reader:
         for key, found in order.items():
             if isinstance(found, Entry):
                 jobs.append(maker.alone(found, queues[found.name]))
+            elif found.gang is not None and found.gang.started and not found.groups and not found.over:
+                why = "what was promised to it looks free"
+                self.ledger.unsupported("a gang that was started, without pods", why, found.gang.where)
             elif found.groups or not found.over:
                 jobs += maker.together(key[1] if isinstance(key, tuple) else key, found)
         return jobs
