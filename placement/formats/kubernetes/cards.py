@@ -70,7 +70,9 @@ class Cards:
     def __init__(self, cluster: Cluster, devices: Devices, labels: Labels) -> None:
         self.cluster = cluster
         self.labels = labels
-        self._numbers = {labels.index[name]: len(found) for name, found in devices.by_node.items() if name in labels.index}
+        self._numbers = {
+            labels.index[name]: len(found) for name, found in devices.by_node.items() if name in labels.index
+        }
         self.listed = frozenset(self._numbers)
         self._known: dict[tuple[str, frozenset[int]], tuple[int, int | None, bool]] = {}
         self._told: dict[tuple[str, frozenset[int]], tuple[tuple[str, ...], bool]] = {}

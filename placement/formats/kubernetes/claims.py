@@ -61,8 +61,8 @@ class Claims:
     def _has(self, key: str, node: str | None) -> bool:
         """Return whether a claim has devices, on this node."""
         claim = self.devices.claims.get(key)
-        return bool(node) and claim is not None and claim.node == node and any(
-            one.cards for one in (claim, *claim.more)
+        return (
+            bool(node) and claim is not None and claim.node == node and any(one.cards for one in (claim, *claim.more))
         )
 
     def nodes_of(self, pod: Pod) -> list[str]:

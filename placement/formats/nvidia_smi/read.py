@@ -62,6 +62,10 @@ def read(files: Sequence[File], snapshot: Snapshot | None, ledger: Ledger) -> Sn
     nodes, jobs = list(snapshot.nodes), list(snapshot.jobs)
     for index, of_node in sorted(found.items()):
         node = nodes[index]
+        if any(gpu.mig_instance for gpu in node.gpus):
+            what = "nvidia-smi on a node where MIG instances that pods share are cards of their own"
+            ledger.unsupported(what, "its numbers of cards are not those of the node", of_node[0][0].name)
+            continue
         known = False
         for of_one in (False, True):
             facts = [one for file, alone in of_node if alone == of_one and (one := parsed[id(file)]) is not None]

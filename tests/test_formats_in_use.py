@@ -1,0 +1,221 @@
+"""What is in use in the rarer forms: several vendors, cards passed through, reserved cards, shares by annotation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from placement.formats.read import read
+from placement.formats.source import File
+from placement.snapshot import Job, Snapshot, Task
+
+GPU, A100 = "nvidia.com/gpu", "NVIDIA-A100-SXM4-40GB"
+DRIVER = "gpu.nvidia.com"
+Thing = dict[str, Any]
+
+
+def node(amounts: Mapping[str, Any], labels: Mapping[str, str] | None = None, **annotations: str) -> Thing:
+    capacity = {"cpu": "64", "memory": "64Gi", "pods": "110", **{key: str(value) for key, value in amounts.items()}}
+    said = {"nvidia.com/gpu.product": A100, "nvidia.com/gpu.memory": "40960", **(labels or {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "labels": said, "annotations": annotations},
+        "status": {"capacity": capacity, "allocatable": capacity, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(name: str, *containers: Mapping[str, Any], on: str = "n", claim: str = "", **meta: Any) -> Thing:
+    made = [{"resources": {"limits": {key: str(value) for key, value in one.items()}}} for one in containers or ({},)]
+    spec: Thing = {"containers": made, **({"nodeName": on} if on else {})}
+    if "init" in meta:
+        spec["initContainers"] = [{"resources": {"limits": meta.pop("init")}}]
+    if claim:
+        spec["resourceClaims"] = [{"name": "x", "resourceClaimName": claim}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ns", **meta}, "spec": spec}
+
+
+def devices(*entries: Thing) -> Thing:
+    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {"driver": DRIVER, "nodeName": "n", "pool": pool, "devices": list(entries)},
+    }
+
+
+def device(index: int, kind: str = "gpu") -> Thing:
+    said = {"type": kind, "productName": "NVIDIA A100-SXM4-40GB"}
+    bus = {"resource.kubernetes.io/pciBusID": {"string": f"0000:0{index}:00.0"}}
+    attributes = {**{key: {"string": value} for key, value in said.items()}, **bus}
+    return {"name": f"gpu-{index}" if kind == "gpu" else f"gpu-{kind}-{index}", "attributes": attributes}
+
+
+def claim(name: str, kind: str = "gpu", *allocated: str) -> Thing:
+    results = [{"request": "r", "driver": DRIVER, "pool": "n", "device": one} for one in allocated]
+    classed = DRIVER if kind == "gpu" else f"{kind}.{DRIVER}"
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "ns"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": classed}}]}},
+        "status": {"allocation": {"devices": {"results": results}}} if results else {},
+    }
+
+
+def of(*things: Thing, smi: str = "") -> Snapshot:
+    files = [File("k.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": things}).encode())]
+    return read([*files, File("smi.txt", smi.encode(), node="n")] if smi else files)
+
+
+def job(snapshot: Snapshot, name: str) -> Job:
+    return next(one for one in snapshot.jobs if one.name == f"ns/{name}")
+
+
+def task(snapshot: Snapshot, name: str) -> Task:
+    (group,) = job(snapshot, name).groups
+    assert group.task is not None
+    return group.task
+
+
+def cards(snapshot: Snapshot, name: str) -> list[tuple[int, ...]]:
+    running = job(snapshot, name).running
+    assert running is not None
+    return [one.gpus for one in running.tasks]
+
+
+def said(snapshot: Snapshot, kind: str) -> set[str]:
+    return {entry.what for entry in snapshot.ledger if entry.kind == kind}
+
+
+def test_cards_of_another_vendor_stay_beside_those_of_slices() -> None:
+    found = of(
+        node({"amd.com/gpu": 2}, {"amd.com/gpu.product-name": "MI300X"}),
+        devices(device(0), device(1)),
+        claim("c", "gpu", "gpu-1"),
+        claim("d"),
+        pod("a", claim="c"),
+        pod("b", {"amd.com/gpu": 1}),
+        pod("p", {"amd.com/gpu": 1}, on=""),
+        pod("q", claim="d", on=""),
+    )
+    assert [(gpu.model, gpu.count) for gpu in found.nodes[0].gpus] == [(A100, 2), ("MI300X", 2)]
+    assert (cards(found, "a"), cards(found, "b")) == ([(1,)], [(2,)])
+    assert (task(found, "p").gpu_models, task(found, "q").gpu_models) == (("MI300X",), (A100,))
+
+
+def test_the_same_cards_by_a_resource_and_by_slices_are_once_there() -> None:
+    both = {GPU: 2, "amd.com/gpu": 3}
+    found = of(node(both, {"amd.com/gpu.product-name": "MI300X"}), devices(device(0), device(1)))
+    assert [(gpu.model, gpu.count) for gpu in found.nodes[0].gpus] == [(A100, 2), ("MI300X", 3)]
+
+
+def test_who_has_a_card_passed_through_has_the_card() -> None:
+    found = of(
+        node({}),
+        devices(device(0), device(1), device(0, "vfio"), device(1, "vfio")),
+        claim("c", "vfio", "gpu-vfio-1"),
+        claim("d", "vfio", "gpu-vfio-0"),
+        pod("a", claim="c"),
+    )
+    assert (cards(found, "a"), cards(found, "d#claim")) == ([(1,)], [(0,)])
+
+
+def test_cards_that_are_known_of_one_pod_come_before_those_assumed_of_another() -> None:
+    found = of(
+        node({GPU: 3}),
+        devices(device(0), device(1), device(2)),
+        claim("c", "gpu", "gpu-0"),
+        claim("d", "gpu", "gpu-1"),
+        pod("a", {GPU: 1}, claim="c"),
+        pod("b", claim="d"),
+    )
+    assert (cards(found, "a"), cards(found, "b")) == ([(0,), (2,)], [(1,)])
+    assert not said(found, "contradiction")
+
+
+RESERVED = {"namespace": "kai-resource-reservation", "labels": {"runai-gpu-group": "g"}}
+
+
+def test_a_card_that_kai_reserves_and_that_nobody_shares_is_held() -> None:
+    reserves = pod("r", {GPU: 1}, annotations={"run.ai/reserve_for_gpu_index": "1"})
+    reserves["metadata"] |= RESERVED
+    half = {"labels": {"runai-gpu-group": "g"}, "annotations": {"gpu-fraction": "0.5"}}
+    alone, shared = of(node({GPU: 2}), reserves), of(node({GPU: 2}), reserves, pod("a", **half))
+    (holder,) = alone.jobs
+    assert holder.running is not None
+    assert [one.gpus for one in holder.running.tasks] == [(1,)]
+    assert cards(shared, "a") == [(1,)]
+    assert sum(group.task.gpus for one in shared.jobs for group in one.groups if group.task is not None) == 1
+
+
+def test_groups_of_several_cards_are_known_without_objects_of_kai() -> None:
+    two = {"labels": {"runai-gpu-group/g": "g", "runai-gpu-group/h": "h"}}
+    parts = {"annotations": {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}}
+    one = {"labels": {"runai-gpu-group": "h"}, "annotations": {"gpu-fraction": "0.5"}}
+    other = {"labels": {"runai-gpu-group": "i"}, "annotations": {"gpu-fraction": "0.5"}}
+    found = of(node({GPU: 4}), pod("a", **two, **parts), pod("b", **other), pod("c", **one))
+    assert cards(found, "b") not in ([(0,)], [(1,)])
+    assert cards(found, "c")[0][0] == cards(found, "a")[0][1]
+
+
+HAMI = {"hami.io/node-nvidia-register": "".join(f"{name},10,40960,100,A100,0,true:" for name in ("GPU-a", "GPU-b"))}
+VOLCANO = {"volcano.sh/node-vgpu-register": "".join(f"{name},10,40960,A100,true:" for name in ("GPU-a", "GPU-b"))}
+
+
+def test_who_asks_for_time_of_a_card_alone_has_all_of_its_memory() -> None:
+    found = of(node({GPU: 20}, **HAMI), pod("a", {GPU: 1, "nvidia.com/gpucores": 30}))
+    assert (task(found, "a").gpu_share, task(found, "a").gpu_memory) == ("300m", 40960 * 2**20)
+
+
+def test_volcano_says_cards_by_uuid() -> None:
+    part = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 10000}
+    says = {"volcano.sh/vgpu-ids-new": "GPU-b,NVIDIA,10000,0:;"}
+    found = of(node({"volcano.sh/vgpu-number": 20}, **VOLCANO), pod("a", part, annotations=says))
+    assert cards(found, "a") == [(1,)]
+
+
+def test_cards_of_init_containers_that_are_over_are_not_those_of_the_pod() -> None:
+    says = {HAMI_SAYS: "GPU-a,NVIDIA,20000,0:;GPU-b,NVIDIA,10000,0:;"}
+    first = {GPU: "1", "nvidia.com/gpumem": "20000"}
+    found = of(node({GPU: 20}, **HAMI), pod("a", {GPU: 1, "nvidia.com/gpumem": 10000}, init=first, annotations=says))
+    assert cards(found, "a") == [(1,)]
+    assert "a pod is said to have more cards than its containers have at a time" in said(found, "contradiction")
+
+
+HAMI_SAYS = "hami.io/vgpu-devices-allocated"
+
+
+def test_replicas_beside_whole_cards_are_those_of_the_other_cards() -> None:
+    """Two cards in all, one of them whole: four units are one card of four."""
+    found = of(node({GPU: 1, "nvidia.com/gpu.shared": 4}, {"nvidia.com/gpu.count": "2"}))
+    assert [(gpu.count, gpu.replicas) for gpu in found.nodes[0].gpus] == [(1, None), (1, 4)]
+    assert "the label nvidia.com/gpu.count and the cards of the resource" not in said(found, "contradiction")
+
+
+def test_a_workload_that_was_admitted_and_has_no_pods_is_named() -> None:
+    pod_set = {"name": "main", "count": 2, "template": {"spec": {"containers": [{}]}}}
+    workload = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": {"name": "w", "namespace": "ns"},
+        "spec": {"queueName": "q", "podSets": [pod_set]},
+        "status": {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "count": 2}]}},
+    }
+    found = of(node({GPU: 8}), workload)
+    assert "a gang that was started, without pods" in said(found, "ignored")
+
+
+def test_nvidia_smi_is_not_read_of_instances_that_are_cards() -> None:
+    labels = {
+        "nvidia.com/gpu.product": f"{A100}-MIG-1g.5gb-SHARED",
+        "nvidia.com/gpu.count": "1",
+        "nvidia.com/gpu.replicas": "2",
+    }
+    listing = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-0)\n  MIG 1g.5gb      Device  0: (UUID: MIG-0)\n"
+    found = of(node({GPU: 2}, labels), smi=listing)
+    (gpu,) = found.nodes[0].gpus
+    assert (gpu.mig_instance, gpu.mig_enabled, found.nodes[0].devices) == ("1g.5gb", False, ())
+    assert len(said(found, "ignored")) == 1
