@@ -15,13 +15,15 @@ DRIVER = "gpu.nvidia.com"
 Thing = dict[str, Any]
 
 
-def node(amounts: Mapping[str, Any], labels: Mapping[str, str] | None = None, **annotations: str) -> Thing:
+def node(
+    amounts: Mapping[str, Any], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
+) -> Thing:
     capacity = {"cpu": "64", "memory": "64Gi", "pods": "110", **{key: str(value) for key, value in amounts.items()}}
     said = {"nvidia.com/gpu.product": A100, "nvidia.com/gpu.memory": "40960", **(labels or {})}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": "n", "labels": said, "annotations": annotations},
+        "metadata": {"name": "n", "labels": said, "annotations": annotations or {}},
         "status": {"capacity": capacity, "allocatable": capacity, "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
@@ -142,7 +144,7 @@ RESERVED = {"namespace": "kai-resource-reservation", "labels": {"runai-gpu-group
 def test_a_card_that_kai_reserves_and_that_nobody_shares_is_held() -> None:
     reserves = pod("r", {GPU: 1}, annotations={"run.ai/reserve_for_gpu_index": "1"})
     reserves["metadata"] |= RESERVED
-    half = {"labels": {"runai-gpu-group": "g"}, "annotations": {"gpu-fraction": "0.5"}}
+    half: Thing = {"labels": {"runai-gpu-group": "g"}, "annotations": {"gpu-fraction": "0.5"}}
     alone, shared = of(node({GPU: 2}), reserves), of(node({GPU: 2}), reserves, pod("a", **half))
     (holder,) = alone.jobs
     assert holder.running is not None
@@ -152,10 +154,10 @@ def test_a_card_that_kai_reserves_and_that_nobody_shares_is_held() -> None:
 
 
 def test_groups_of_several_cards_are_known_without_objects_of_kai() -> None:
-    two = {"labels": {"runai-gpu-group/g": "g", "runai-gpu-group/h": "h"}}
-    parts = {"annotations": {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}}
-    one = {"labels": {"runai-gpu-group": "h"}, "annotations": {"gpu-fraction": "0.5"}}
-    other = {"labels": {"runai-gpu-group": "i"}, "annotations": {"gpu-fraction": "0.5"}}
+    two: Thing = {"labels": {"runai-gpu-group/g": "g", "runai-gpu-group/h": "h"}}
+    parts: Thing = {"annotations": {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}}
+    one: Thing = {"labels": {"runai-gpu-group": "h"}, "annotations": {"gpu-fraction": "0.5"}}
+    other: Thing = {"labels": {"runai-gpu-group": "i"}, "annotations": {"gpu-fraction": "0.5"}}
     found = of(node({GPU: 4}), pod("a", **two, **parts), pod("b", **other), pod("c", **one))
     assert cards(found, "b") not in ([(0,)], [(1,)])
     assert cards(found, "c")[0][0] == cards(found, "a")[0][1]
@@ -166,21 +168,23 @@ VOLCANO = {"volcano.sh/node-vgpu-register": "".join(f"{name},10,40960,A100,true:
 
 
 def test_who_asks_for_time_of_a_card_alone_has_all_of_its_memory() -> None:
-    found = of(node({GPU: 20}, **HAMI), pod("a", {GPU: 1, "nvidia.com/gpucores": 30}))
+    found = of(node({GPU: 20}, annotations=HAMI), pod("a", {GPU: 1, "nvidia.com/gpucores": 30}))
     assert (task(found, "a").gpu_share, task(found, "a").gpu_memory) == ("300m", 40960 * 2**20)
 
 
 def test_volcano_says_cards_by_uuid() -> None:
     part = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 10000}
     says = {"volcano.sh/vgpu-ids-new": "GPU-b,NVIDIA,10000,0:;"}
-    found = of(node({"volcano.sh/vgpu-number": 20}, **VOLCANO), pod("a", part, annotations=says))
+    found = of(node({"volcano.sh/vgpu-number": 20}, annotations=VOLCANO), pod("a", part, annotations=says))
     assert cards(found, "a") == [(1,)]
 
 
 def test_cards_of_init_containers_that_are_over_are_not_those_of_the_pod() -> None:
     says = {HAMI_SAYS: "GPU-a,NVIDIA,20000,0:;GPU-b,NVIDIA,10000,0:;"}
     first = {GPU: "1", "nvidia.com/gpumem": "20000"}
-    found = of(node({GPU: 20}, **HAMI), pod("a", {GPU: 1, "nvidia.com/gpumem": 10000}, init=first, annotations=says))
+    found = of(
+        node({GPU: 20}, annotations=HAMI), pod("a", {GPU: 1, "nvidia.com/gpumem": 10000}, init=first, annotations=says)
+    )
     assert cards(found, "a") == [(1,)]
     assert "a pod is said to have more cards than its containers have at a time" in said(found, "contradiction")
 
@@ -219,3 +223,29 @@ def test_nvidia_smi_is_not_read_of_instances_that_are_cards() -> None:
     (gpu,) = found.nodes[0].gpus
     assert (gpu.mig_instance, gpu.mig_enabled, found.nodes[0].devices) == ("1g.5gb", False, ())
     assert len(said(found, "ignored")) == 1
+
+
+def test_a_resource_that_stands_for_a_class_is_what_its_claim_has() -> None:
+    named = {"name": DRIVER}
+    classed = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": named,
+        "spec": {"extendedResourceName": GPU, "selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]},
+    }
+    runs = pod("a", {GPU: 1})
+    mapped = [{"containerName": "c", "resourceName": GPU, "requestName": "r"}]
+    runs["status"] = {"extendedResourceClaimStatus": {"resourceClaimName": "made", "requestMappings": mapped}}
+    slices = devices(device(0), device(1))
+    found = of(node({}), slices, classed, runs, claim("made", "gpu", "gpu-1"), pod("p", {GPU: 2}, on=""))
+    assert {one.name for one in found.jobs} == {"ns/a", "ns/p"}
+    assert (cards(found, "a"), task(found, "p").gpus) == ([(1,)], 2)
+    assert not task(found, "p").extended
+    assert not task(found, "p").node_selector
+    # where a device plugin offers it too, a pod that waits is kept to the nodes of that
+    other = node({GPU: 2})
+    other["metadata"] = {**other["metadata"], "name": "o"}
+    mixed = of(node({}), other, slices, classed, pod("p", {GPU: 2}, on=""))
+    chosen = task(mixed, "p").node_selector
+    assert [one.name for one in mixed.nodes if chosen.items() <= one.labels.items()] == ["o"]
+    assert "a resource of some nodes that stands for a class of devices on others" in said(mixed, "ignored")

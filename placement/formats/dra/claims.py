@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from placement.errors import InputError
 from placement.formats.dra.records import (
     GROUP,
+    ClaimDevices,
     ClaimSpec,
     ClaimTemplate,
     DeviceClass,
@@ -55,10 +56,11 @@ class Claims:
         self.inventory = inventory
         self.ledger = ledger
         self._classes: dict[str, list[Selector]] = {}
+        self._resources: dict[str, Item[DeviceClass]] = {}
         for item in objects.of(GROUP, "DeviceClass", DeviceClass):
             self._classes[item.value.metadata.name] = item.value.spec.selectors or []
             if item.value.spec.extended_resource_name:
-                ledger.ignored("resource that stands for a device class", "nodes say what the resource is", item.where)
+                self._resources.setdefault(item.value.spec.extended_resource_name, item)
         # devices that differ in nothing that a selector asks about are judged once
         self._kinds: dict[tuple[object, ...], Listed] = {}
         for device in inventory.listed:
@@ -87,6 +89,14 @@ class Claims:
             item.value.metadata.key: self._claim(item.file, item.path, item.value.spec.spec)
             for item in objects.of(GROUP, "ResourceClaimTemplate", ClaimTemplate)
         }
+
+    def resources(self) -> dict[str, Claim]:
+        """Return what one of each resource is that stands for a device class."""
+        found = {}
+        for name, item in self._resources.items():
+            asked = ClaimSpec(ClaimDevices([Request(device_class_name=item.value.metadata.name)]))
+            found[name] = self._claim(item.file, item.path, asked)
+        return found
 
     # --- what is asked for ---------------------------------------------------------------------------------------
 

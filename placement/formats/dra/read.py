@@ -32,4 +32,5 @@ def read(objects: Objects, ledger: Ledger) -> Devices:
         claims=claims,
         templates=reader.templates(objects),
         drivers=inventory.drivers,
+        resources=reader.resources(),
     )

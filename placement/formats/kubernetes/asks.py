@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from placement.formats.kubernetes.cards import Cards, Meaning, Part, made, offer_of, working
+from placement.formats.kubernetes.claims import claimed_as, parts_of
 from placement.formats.kubernetes.labels import Labels
 from placement.formats.kubernetes.needs import COUNT, DEVICES, FRACTION, GPU, MEMORY, MILLI, VIRTUAL, Need, needs
 from placement.formats.kubernetes.notes import Notes
@@ -56,6 +57,8 @@ class Ask:
         For the ledger, of each pod.
     beyond : tuple of Need
         Those of more cards than a node can have, cut to that; they are whole in `rest`.
+    claims : tuple of Part
+        Cards of resources that stand for classes of devices, where no device plugin offers them.
     """
 
     rest: Amounts
@@ -65,6 +68,7 @@ class Ask:
     aligned: bool
     notes: Notes = field(default_factory=Notes)
     beyond: tuple[Need, ...] = ()
+    claims: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,7 @@ class Asks:
         annotations = pod.metadata.annotations or {}
         said = {key: annotations[key] for key in ANNOTATIONS if key in annotations}
         holder = pod.metadata.namespace in RESERVATION and not alone
+        claimed = claimed_as(pod, self.cards.devices.claims)
         affinity = None if pinned else (spec.affinity or {}).get("nodeAffinity")
         parts = (
             spec.containers,
@@ -123,17 +128,18 @@ class Asks:
             spec.tolerations,
             said,
             holder,
+            claimed,
         )
         try:
             key = _encode(parts)
         except (OverflowError, TypeError):
-            return self._read(item, said, holder, pinned)
+            return self._read(item, said, holder, pinned, claimed)
         ask = self._asks.get(key)
         if ask is None:
-            ask = self._asks[key] = self._read(item, said, holder, pinned)
+            ask = self._asks[key] = self._read(item, said, holder, pinned, claimed)
         return ask
 
-    def _read(self, item: Item[Pod], said: dict[str, str], holder: bool, pinned: bool) -> Ask:
+    def _read(self, item: Item[Pod], said: dict[str, str], holder: bool, pinned: bool, claimed: tuple[str, ...]) -> Ask:
         spec, path = item.value.spec, f"{item.path}.spec".removeprefix(".")
         notes = Notes()
         asked = amounts(spec, item.file, path)
@@ -143,6 +149,10 @@ class Asks:
         if "memory" in asked and exact(asked["memory"]).denominator != 1:
             notes.assumed("memory in thousandths of a byte", "just that; 256Mi is what 256m is often meant to be")
         asked.pop("pods", None)
+        # a claim that the scheduler made has what these stand for
+        for name in claimed:
+            asked.pop(name, None)
+        claims = self._by_class(asked, notes)
         if holder and GPU in asked:
             asked.pop(GPU)
             notes.ignored("card of a pod that reserves it for others", "those that share the card have it")
@@ -171,7 +181,21 @@ class Asks:
             guaranteed(spec) and (bool(found) or exact(rest.get("cpu", 0)) % 1 == 0),
             notes,
             tuple(replace(need, units=MOST_CARDS) for need in found if need.units > MOST_CARDS),
+            claims,
         )
+
+    def _by_class(self, asked: Amounts, notes: Notes) -> tuple[Part, ...]:
+        """Take resources away that stand for classes of devices and return what they are."""
+        found: list[Part] = []
+        for name, claim in self.cards.devices.resources.items():
+            if name in asked and name in self.cards.meanings:
+                what = "a resource of some nodes that stands for a class of devices on others"
+                notes.unsupported(what, "the pod is kept to nodes that list it")
+            elif name in asked and exact(asked[name]) <= MOST_CARDS:
+                number = int(exact(asked.pop(name)))
+                notes.assumed("a resource that stands for a class of devices", "so many devices of the class")
+                found += parts_of(replace(claim, gpus=claim.gpus * number))
+        return tuple(found)
 
     # --- pending -------------------------------------------------------------------------------------------------
 
@@ -188,6 +212,7 @@ class Asks:
         within : frozenset of int, optional
             Nodes that it is kept to besides.
         """
+        claims = (*claims, *ask.claims)
         key = id(ask), claims, within
         found = self._pending.get(key)
         if found is None:
@@ -227,6 +252,7 @@ class Asks:
     def running(self, ask: Ask, claims: tuple[Part, ...], index: int) -> OnNode:
         """Return the tasks of a pod that runs on a node; those with cards have an offer that says which they may be."""
         node = self.labels.nodes[index]
+        claims = (*claims, *ask.claims)
         offers = self.cards.cluster.offers.get(node.name, {})
         gpus = self.cards.of(node)
         policy = self.cards.cluster.policies.get(node.name, "") if ask.aligned and node.zones else ""

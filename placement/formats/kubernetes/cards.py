@@ -70,6 +70,7 @@ class Cards:
     def __init__(self, cluster: Cluster, devices: Devices, labels: Labels) -> None:
         self.cluster = cluster
         self.labels = labels
+        self.devices = devices
         self._numbers = {
             labels.index[name]: len(found) for name, found in devices.by_node.items() if name in labels.index
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from placement.formats.kubernetes.cards import Part, thousandths
@@ -97,7 +97,7 @@ class Claims:
                 continue
             here = self._has(key, pod.spec.node_name)
             first = not here or key not in self._given
-            parts = [(part, one) for one in (claim, *claim.more) for part in _parts(one, users, first)]
+            parts = [(part, one) for one in (claim, *claim.more) for part in parts_of(one, users, first)]
             if here:
                 self._given.add(key)
             (known if here else found).extend(parts)
@@ -109,9 +109,11 @@ class Claims:
 
 def _named(pod: Pod) -> list[tuple[str, str]]:
     """Return the keys of the claim and of the template of each claim of a pod; empty where there is none."""
-    if not pod.spec.resource_claims:
+    made_for = pod.status.extended_resource_claim_status if pod.status is not None else None
+    if not pod.spec.resource_claims and made_for is None:
         return []
     namespace = pod.metadata.namespace or "default"
+    own = [] if made_for is None else [(f"{namespace}/{made_for.resource_claim_name}", "")]
     statuses = (pod.status or PodStatus()).resource_claim_statuses or ()
     made = {status.name: status.resource_claim_name for status in statuses}
     return [
@@ -119,11 +121,19 @@ def _named(pod: Pod) -> list[tuple[str, str]]:
             f"{namespace}/{one.resource_claim_name or made.get(one.name) or ''}",
             f"{namespace}/{one.resource_claim_template_name}" if one.resource_claim_template_name else "",
         )
-        for one in pod.spec.resource_claims
-    ]
+        for one in pod.spec.resource_claims or ()
+    ] + own
 
 
-def _parts(claim: Claim, users: int, first: bool) -> list[Part]:
+def claimed_as(pod: Pod, claims: Mapping[str, Claim]) -> tuple[str, ...]:
+    """Return the resources of a pod that it has by a claim which the scheduler made for them."""
+    made_for = pod.status.extended_resource_claim_status if pod.status is not None else None
+    if made_for is None or f"{pod.metadata.namespace or 'default'}/{made_for.resource_claim_name}" not in claims:
+        return ()
+    return tuple(sorted({one.resource_name for one in made_for.request_mappings or ()}))
+
+
+def parts_of(claim: Claim, users: int = 1, first: bool = True) -> list[Part]:
     """Return what one of the pods that share a claim has of it; the first has what the others leave."""
     if not claim.gpus or (claim.profile and not first):
         return []

@@ -98,7 +98,7 @@ def _split(found: Cards, others: Sequence[str]) -> tuple[list[Gpu], list[Gpu] | 
         return [], None
     own: list[Gpu] = []
     rest: list[Gpu] = []
-    for card, gpu in enumerate(gpu for gpu in found.gpus for _ in range(gpu.count)):
+    for card, gpu in enumerate(one for one in found.gpus for _ in range(one.count)):
         append(rest if card >= first else own, msgspec.structs.replace(gpu, count=1))
     return own, rest
 

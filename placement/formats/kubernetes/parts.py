@@ -275,12 +275,15 @@ class Devices:
         ResourceClaimTemplates, likewise.
     drivers : mapping of str to (str, str)
         Driver and pool of a node's cards.
+    resources : mapping of str to Claim
+        What one of a resource is that stands for a class of devices.
     """
 
     by_node: Mapping[str, tuple[Device, ...]] = field(default_factory=dict)
     claims: Mapping[str, Claim] = field(default_factory=dict)
     templates: Mapping[str, Claim] = field(default_factory=dict)
     drivers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    resources: Mapping[str, Claim] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,19 @@ class ClaimStatus(msgspec.Struct, rename="camel", gc=False):
     resource_claim_name: str | None = None
 
 
+class Mapped(msgspec.Struct, rename="camel", gc=False):
+    """A resource of a container that a claim stands for."""
+
+    resource_name: str = ""
+
+
+class ExtendedClaim(msgspec.Struct, rename="camel", gc=False):
+    """The claim that the scheduler made for resources that a pod asks for as if they were a device plugin's."""
+
+    resource_claim_name: str = ""
+    request_mappings: list[Mapped] | None = None
+
+
 class PodStatus(msgspec.Struct, rename="camel", gc=False):
     """What became of a pod."""
 
@@ -104,6 +117,7 @@ class PodStatus(msgspec.Struct, rename="camel", gc=False):
     start_time: str | None = None
     nominated_node_name: str | None = None
     resource_claim_statuses: list[ClaimStatus] | None = None
+    extended_resource_claim_status: ExtendedClaim | None = None
 
 
 class Pod(msgspec.Struct, rename="camel", gc=False):

@@ -125,7 +125,7 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def vendor_of(resource: str) -> str:
-    """Return the vendor of the cards that a resource stands for, as drivers are called by; NVIDIA where none is known."""
+    """Return the vendor of the cards that a resource stands for, as drivers are called by it; else NVIDIA."""
     if resource in VENDORS or any(family.model and resource in (*family.counts, *family.parts) for family in FAMILIES):
         return resource.partition("/")[0].removesuffix(".com").removeprefix("gpu.")
     return "nvidia"
