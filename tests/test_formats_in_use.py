@@ -6,9 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from placement import formats
+from placement.formats.kubernetes.dump_lost import lost
 from placement.formats.read import read
 from placement.formats.source import File
-from placement.snapshot import Job, Snapshot, Task
+from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 
 GPU, A100 = "nvidia.com/gpu", "NVIDIA-A100-SXM4-40GB"
 DRIVER = "gpu.nvidia.com"
@@ -249,3 +253,29 @@ def test_a_resource_that_stands_for_a_class_is_what_its_claim_has() -> None:
     chosen = task(mixed, "p").node_selector
     assert [one.name for one in mixed.nodes if chosen.items() <= one.labels.items()] == ["o"]
     assert "a resource of some nodes that stands for a class of devices on others" in said(mixed, "ignored")
+
+
+def test_instances_that_pods_share_come_back_from_objects() -> None:
+    turn = Task(gpus=1, gpu_share="250m", mig_instance="1g.5gb")
+    shared = Gpu(model=A100, count=2, memory="4864Mi", sharing="mps", replicas=4, mig_instance="1g.5gb")
+    places = {"a": (turn, (3,)), "w": (Task(gpus=1), (0,))}
+    jobs = [
+        Job(
+            name=f"ns/{name}",
+            groups=(TaskGroup(name="pod", task=asked),),
+            running=Running(tasks=(RunningTask(group="pod", index=0, node="n", gpus=at),)),
+        )
+        for name, (asked, at) in places.items()
+    ]
+    jobs.append(Job(name="ns/p", groups=(TaskGroup(name="pod", task=turn),)))
+    given = Snapshot(nodes=(Node(name="n", gpus=(Gpu(model=A100, count=2), shared)),), jobs=tuple(jobs))
+    found = read([File("k.json", formats.dump("kubernetes-objects", given))])
+    assert found.nodes[0].gpus == given.nodes[0].gpus
+    assert (cards(found, "a"), cards(found, "w")) == ([(3,)], [(0,)])
+    assert [(task(found, name).mig_instance, task(found, name).gpu_share) for name in "ap"] == [("1g.5gb", "250m")] * 2
+    assert not said(found, "contradiction")
+    assert not any("in no object" in line and "mig_instance" in line for line in lost(given))
+    bare = msgspec.structs.replace(shared, sharing="shared", replicas=None)
+    assert any(
+        "mig_instance without replicas" in line for line in lost(Snapshot(nodes=(Node(name="n", gpus=(bare,)),)))
+    )

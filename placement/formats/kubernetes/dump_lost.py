@@ -27,13 +27,23 @@ CARRIED: dict[type[msgspec.Struct], tuple[str, ...]] = {
     ),
     Gpu: (
         *("model", "count", "memory", "compute_capability", "health", "sharing", "replicas"),
-        *("mig_enabled", "mig_layout"),
+        *("mig_enabled", "mig_layout", "mig_instance"),
     ),
     Job: ("name", "groups", "count", "priority", "submit_time", "running", "task_names"),
     TaskGroup: ("name", "count", "min_count", "task", "groups", "topology"),
     Topology: ("required",),
     Task: (
-        *("gpus", "gpu_share", "mig_profile", "cpu", "memory", "extended", "gpu_models", "node_selector"),
+        *(
+            "gpus",
+            "gpu_share",
+            "mig_profile",
+            "mig_instance",
+            "cpu",
+            "memory",
+            "extended",
+            "gpu_models",
+            "node_selector",
+        ),
         "tolerations",
     ),
     Running: ("tasks", "since"),
@@ -61,6 +71,7 @@ def lost(snapshot: Snapshot) -> list[str]:
         found["topology: a level of which no node is in a domain is in no object"] += 1
     for node in snapshot.nodes:
         found.update(_of_node(node))
+    units = {replicas(gpu) for node in snapshot.nodes for gpu in node.gpus if gpu.mig_instance}
     known: dict[int, tuple[str, ...]] = {}
     for job in snapshot.jobs:
         found.update(_unlisted(job, "jobs[]."))
@@ -69,6 +80,10 @@ def lost(snapshot: Snapshot) -> list[str]:
         if id(job.groups) not in known:
             known[id(job.groups)] = tuple(_of_groups(job.groups, ""))
         found.update(known[id(job.groups)])
+        for group in leaves(job):
+            share = group.task.gpu_share
+            if group.task.mig_instance and share is not None and not any(exact(share) * unit == 1 for unit in units):
+                found["jobs[].groups[].task.mig_instance of a share that is no replica is in no object"] += 1
     return [f"{what} ({count:,})" if count > 1 else what for what, count in found.items()]
 
 
@@ -111,6 +126,10 @@ def _of_node(node: Node) -> Iterator[str]:
         1 if node.gpus and node.gpus[0].health == "healthy" else 0
     ):
         yield "nodes[].gpus[].health: a Node counts the cards that are well, and does not say which"
+    shared = {(gpu.mig_instance, gpu.sharing, replicas(gpu)) for gpu in node.gpus if gpu.mig_instance}
+    own = {instance.profile for gpu in node.gpus for instance in gpu.mig_layout}
+    if len({profile for profile, _, _ in shared} - own) < len(shared):
+        yield "nodes[].gpus[].mig_instance: instances of one profile that pods share in several ways, or not"
     for gpu in node.gpus:
         yield from _of_gpu(gpu)
 
@@ -126,6 +145,10 @@ def _of_gpu(gpu: Gpu) -> Iterator[str]:
         yield f"{path}sharing {gpu.sharing}, without replicas, is in no object"
     elif gpu.replicas is not None and replicas(gpu) == 1:
         yield f"{path}replicas of cards that are not time-sliced are in no object"
+    if gpu.mig_instance and replicas(gpu) == 1:
+        yield f"{path}mig_instance without replicas is in no object: it looks like a card"
+    elif gpu.mig_instance:
+        yield f"{path}memory of an instance is in no object: it comes back as the catalogue has it"
     if gpu.mig_enabled and not gpu.mig_layout:
         yield f"{path}mig_enabled: a card without instances is in no object"
     elif gpu.mig_layout:

@@ -28,6 +28,11 @@ def slices(profile: str) -> str:
     return f"nvidia.com/mig-{profile.replace('+', '.')}"
 
 
+def turns(profile: str) -> str:
+    """Return the resource that shares of instances of a MIG profile are."""
+    return f"{slices(profile)}.shared"
+
+
 def text(quantity: Quantity) -> str:
     """Return a quantity as the API writes it."""
     return quantity if isinstance(quantity, str) else repr(quantity)
@@ -82,6 +87,8 @@ def _amounts(node: Node, broken: bool) -> dict[str, str]:
         if gpu.mig_enabled:
             for instance in gpu.mig_layout:
                 units[slices(instance.profile)] += count
+        elif gpu.mig_instance and replicas(gpu) > 1:
+            units[turns(gpu.mig_instance)] += count * replicas(gpu)
         else:
             units[SHARES if replicas(gpu) > 1 else CARDS] += count * replicas(gpu)
     return amounts | {name: str(count) for name, count in units.items()}
@@ -102,12 +109,12 @@ def _labels(node: Node) -> dict[str, str]:
 
 def _card_labels(node: Node) -> dict[str, str]:
     """Return what gpu-feature-discovery says of the cards of a node: one model, one way of sharing."""
-    gpu = node.gpus[0]
-    shared = replicas(gpu) > 1
+    gpu = next((each for each in node.gpus if not each.mig_instance), node.gpus[0])
+    shared = replicas(gpu) > 1 and not gpu.mig_instance
     labels = {
         "nvidia.com/gpu.product": product(gpu.model),
-        "nvidia.com/gpu.count": str(sum(each.count for each in node.gpus)),
-        "nvidia.com/gpu.replicas": str(replicas(gpu)),
+        "nvidia.com/gpu.count": str(sum(each.count for each in node.gpus if not each.mig_instance)),
+        "nvidia.com/gpu.replicas": str(replicas(gpu) if shared else 1),
         "nvidia.com/gpu.sharing-strategy": gpu.sharing.replace("_", "-") if shared else "none",
     }
     if gpu.memory is not None:
@@ -115,14 +122,19 @@ def _card_labels(node: Node) -> dict[str, str]:
     major, dot, minor = gpu.compute_capability.partition(".")
     if dot:
         labels |= {"nvidia.com/gpu.compute.major": major, "nvidia.com/gpu.compute.minor": minor}
+    counts: Counter[str] = Counter()
+    for each in node.gpus:
+        if each.mig_instance and replicas(each) > 1:
+            name = slices(each.mig_instance)
+            counts[name] += each.count
+            labels[f"{name}.replicas"] = str(replicas(each))
+            labels[f"{name}.sharing-strategy"] = each.sharing.replace("_", "-")
     if any(each.mig_enabled for each in node.gpus):
         labels |= {"nvidia.com/mig.capable": "true", "nvidia.com/mig.strategy": "mixed"}
-        counts: Counter[str] = Counter()
         for each in node.gpus:
             for instance in each.mig_layout:
                 counts[slices(instance.profile)] += each.count
-        labels |= {f"{name}.count": str(count) for name, count in counts.items()}
-    return labels
+    return labels | {f"{name}.count": str(count) for name, count in counts.items()}
 
 
 def product(model: str) -> str:

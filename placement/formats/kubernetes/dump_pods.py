@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from placement.formats.kubernetes.annotations import GROUP, JOINED, of_place
-from placement.formats.kubernetes.dump_nodes import CARDS, SHARES, label_of, product, slices, text
+from placement.formats.kubernetes.dump_nodes import CARDS, SHARES, label_of, product, slices, text, turns
 from placement.formats.kubernetes.naming import Names, is_key, is_label, is_name
 from placement.formats.tasks import copies
 from placement.snapshot import Job, RunningTask, Task, TaskGroup
@@ -145,7 +145,7 @@ class Pods:
         share = exact(task.gpu_share)
         units = self._units if place is None else {self._replicas[place.node][gpu] for gpu in place.gpus}
         if any(share * unit == 1 for unit in units if unit > 1):
-            return {SHARES: str(task.gpus)}, {}
+            return {turns(task.mig_instance) if task.mig_instance else SHARES: str(task.gpus)}, {}
         several = {"gpu-fraction-num-devices": str(task.gpus)} if task.gpus > 1 else {}
         return {}, {"gpu-fraction": decimal(share), **several}
 

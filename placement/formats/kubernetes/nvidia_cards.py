@@ -59,7 +59,7 @@ def nvidia_cards(source: Source, found: Cards, names: Sequence[str]) -> None:
             source.disagree("MIG instances beside as many whole cards as the labels count", "the resources")
             physical = None
         _instances(source, found, profiles, physical)
-    elif known.count and not known.profile and not known.sharing and found.number not in (0, known.count):
+    elif known.count and not known.profile and not known.sharing and whole not in (0, known.count):
         source.disagree("the label nvidia.com/gpu.count and the cards of the resource", "the resource")
 
 
