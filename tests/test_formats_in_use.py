@@ -279,3 +279,11 @@ def test_instances_that_pods_share_come_back_from_objects() -> None:
     assert any(
         "mig_instance without replicas" in line for line in lost(Snapshot(nodes=(Node(name="n", gpus=(bare,)),)))
     )
+
+
+def test_a_node_with_devices_of_claims_that_are_not_there_takes_no_new_work() -> None:
+    runs = pod("a", claim="c")
+    assert of(node({}), devices(device(0)), runs).nodes[0].cordoned
+    assert not of(node({}), devices(device(0)), runs, claim("c", "gpu", "gpu-0")).nodes[0].cordoned
+    # without slices there are no devices that could look free
+    assert not of(node({GPU: 1}), runs).nodes[0].cordoned

@@ -315,6 +315,14 @@ def test_a_pod_with_a_bind_request_holds_its_place() -> None:
         found(bindRequests=[bind("a", "n1"), bind("a", "n2")])
 
 
+@pytest.mark.parametrize(("limit", "attempts", "holds"), [(None, None, False), (3, 2, True), (3, 3, False)])
+def test_a_bind_request_that_failed_is_tried_again(limit: int | None, attempts: int | None, holds: bool) -> None:
+    request = bind("a", "n1", "Failed")
+    request["spec"]["backoffLimit"], request["status"]["failedAttempts"] = limit, attempts
+    (pod_,) = pods_of(pod("a"))
+    assert found(bindRequests=[request], queues=[queue("q")]).bound(pod_) == ("n1" if holds else None)
+
+
 def test_pods_of_one_gpu_group_are_on_one_card() -> None:
     got = found(queues=[queue("q", gpu=ANY)])
     one, two = pods_of(

@@ -80,8 +80,8 @@ def _requests(objects: Objects, ledger: Ledger) -> dict[str, Item[BindRequest]]:
     """
     found: dict[str, Item[BindRequest]] = {}
     for item in objects.of(SCHEDULING, "BindRequest", BindRequest):
-        spec, phase = item.value.spec, (item.value.status.phase if item.value.status else None) or ""
-        if phase == "Failed":
+        spec = item.value.spec
+        if item.value.failed:
             ledger.ignored("bind requests that failed", "their pods wait", item.where)
             continue
         if not spec.pod_name or not spec.selected_node:

@@ -109,6 +109,7 @@ class _SharedCard(_Record):
 class _BindSpec(_Record):
     pod_name: str = ""
     selected_node: str = ""
+    backoff_limit: int | None = None
     # the one spelling that does not follow from the name here
     selected_groups: list[str] | None = msgspec.field(name="selectedGPUGroups", default=None)
     selected_fractional_gpu_groups: list[_SharedCard] | None = None
@@ -122,6 +123,7 @@ class _BindSpec(_Record):
 
 class _BindStatus(_Record):
     phase: str | None = None
+    failed_attempts: int | None = None
 
 
 class BindRequest(_Record):
@@ -130,3 +132,10 @@ class BindRequest(_Record):
     metadata: Meta = msgspec.field(default_factory=Meta)
     spec: _BindSpec = msgspec.field(default_factory=_BindSpec)
     status: _BindStatus | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is given up; one that may be tried again holds its place."""
+        if self.status is None or self.status.phase != "Failed":
+            return False
+        return self.spec.backoff_limit is None or (self.status.failed_attempts or 0) >= self.spec.backoff_limit

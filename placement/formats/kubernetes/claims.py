@@ -65,6 +65,12 @@ class Claims:
             bool(node) and claim is not None and claim.node == node and any(one.cards for one in (claim, *claim.more))
         )
 
+    def missing(self, pod: Pod) -> bool:
+        """Return whether nothing says what a claim of a pod asks for."""
+        return any(
+            key not in self.devices.claims and template not in self.devices.templates for key, template in _named(pod)
+        )
+
     def nodes_of(self, pod: Pod) -> list[str]:
         """Return the nodes that have devices of claims of a pod."""
         known = (self.devices.claims.get(key) for key, _ in _named(pod))

@@ -65,6 +65,10 @@ class Runs:
             ask = self.asks.of(item, pinned=of_daemon(item.value), alone=alone)
             ask.notes.say(self.ledger, item.where, item.file)
             claimed = self.claims.of(item)
+            if item.value.spec.resource_claims and index in self.cards.listed and self.claims.missing(item.value):
+                what = "devices of running pods whose claims are not in the files"
+                self.ledger.assumed(what, "any of their nodes, which take no new work", item.where)
+                self.labels.cordoned.add(index)
             found = self.asks.running(ask, tuple(part for part, _ in claimed), index)
             found.notes.say(self.ledger, item.where, item.file)
             entry.tasks = found.tasks
