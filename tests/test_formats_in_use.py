@@ -118,6 +118,17 @@ def test_the_same_cards_by_a_resource_and_by_slices_are_once_there() -> None:
     assert [(gpu.model, gpu.count) for gpu in found.nodes[0].gpus] == [(A100, 2), ("MI300X", 3)]
 
 
+def test_cards_of_slices_come_first_whatever_the_resources_are() -> None:
+    cut = devices({"name": "card-0", "attributes": {"type": {"string": "amdgpu"}, "productName": {"string": "MI300X"}}})
+    cut["spec"]["driver"] = "gpu.amd.com"
+    has = claim("c", "gpu", "card-0")
+    has["status"]["allocation"]["devices"]["results"][0]["driver"] = "gpu.amd.com"
+    labels = {"amd.com/gpu.product-name": "MI300X"}
+    found = of(node({GPU: 2, "amd.com/gpu": 1}, labels), cut, has, pod("a", claim="c"), pod("b", {GPU: 2}))
+    assert [(gpu.model, gpu.count) for gpu in found.nodes[0].gpus] == [("MI300X", 1), (A100, 2)]
+    assert (cards(found, "a"), cards(found, "b")) == ([(0,)], [(1, 2)])
+
+
 def test_who_has_a_card_passed_through_has_the_card() -> None:
     found = of(
         node({}),

@@ -53,20 +53,19 @@ def add_devices(source: Source, found: Cards, devices: Sequence[Device], driver:
     if not others:
         _add(source, found, devices, cut)
         return
-    own, after = _split(found, others)
-    if after is None or found.number + len(devices) > MOST_CARDS:
-        source.disagree("cards of several vendors, and slices of one of them", "the resources")
+    if found.number + len(devices) > MOST_CARDS:
+        source.disagree(f"more than {MOST_CARDS} cards in a node", "those of the slices are left out")
         return
-    before = sum(gpu.count for gpu in own)
-    found.gpus = own
+    after = _apart(found, others)
+    before = found.number
     _add(source, found, devices, cut)
     shift = found.number - before
     found.gpus += after
     for name in others:
         offer = found.offers[name]
         found.offers[name] = replace(offer, cards=tuple(card + shift for card in offer.cards))
-    # names are of all cards or of none
-    found.devices = []
+    # names and zones are of all cards or of none
+    found.devices, found.numa = [], []
 
 
 def _add(source: Source, found: Cards, devices: Sequence[Device], cut: Collection[int]) -> None:
@@ -90,17 +89,19 @@ def _others(found: Cards, driver: str) -> list[str]:
     return [name for name in found.offers if vendor_of(name) != vendor]
 
 
-def _split(found: Cards, others: Sequence[str]) -> tuple[list[Gpu], list[Gpu] | None]:
-    """Return cards apart from those of some resources that come last; no such ones where they do not come last."""
-    cards = {card for name in others for card in found.offers[name].cards}
-    first = min(cards, default=found.number)
-    if any(card >= first for name, offer in found.offers.items() if name not in others for card in offer.cards):
-        return [], None
-    own: list[Gpu] = []
+def _apart(found: Cards, others: Sequence[str]) -> list[Gpu]:
+    """Put the cards of some resources behind all others, and take them away."""
+    cards = [msgspec.structs.replace(gpu, count=1) for gpu in found.gpus for _ in range(gpu.count)]
+    theirs = {card for name in others for card in found.offers[name].cards}
+    order = sorted(range(len(cards)), key=lambda card: (card in theirs, card))
+    index = {card: number for number, card in enumerate(order)}
+    for name, offer in found.offers.items():
+        found.offers[name] = replace(offer, cards=tuple(index[card] for card in offer.cards))
+    found.gpus = []
     rest: list[Gpu] = []
-    for card, gpu in enumerate(one for one in found.gpus for _ in range(one.count)):
-        append(rest if card >= first else own, msgspec.structs.replace(gpu, count=1))
-    return own, rest
+    for card in order:
+        append(rest if card in theirs else found.gpus, cards[card])
+    return rest
 
 
 def _plain(gpus: Sequence[Gpu]) -> bool:
