@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import pytest
 
 from placement import formats
 from placement.formats.kubernetes.dump_lost import lost
 from placement.formats.read import read
 from placement.formats.source import File
 from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot.leaves import leaf_tasks
+from placement.units import exact
 
 GPU, A100 = "nvidia.com/gpu", "NVIDIA-A100-SXM4-40GB"
 DRIVER = "gpu.nvidia.com"
@@ -298,3 +301,21 @@ def test_a_node_with_devices_of_claims_that_are_not_there_takes_no_new_work() ->
     assert not of(node({}), devices(device(0)), runs, claim("c", "gpu", "gpu-0")).nodes[0].cordoned
     # without slices there are no devices that could look free
     assert not of(node({GPU: 1}), runs).nodes[0].cordoned
+
+
+@pytest.mark.parametrize(
+    ("always", "expected"),
+    [(True, [(10000, 0), (5000, 1), (20000, 1)]), (False, [(10000, 0), (5000, 1)])],
+)
+def test_cards_that_hami_says_go_to_containers_by_their_memory(always: bool, expected: list[tuple[int, int]]) -> None:
+    """The init container comes first in the annotation; where it stays it holds its card, and else that is free."""
+    says = {HAMI_SAYS: "GPU-b,NVIDIA,20000,0:;GPU-a,NVIDIA,10000,0:;GPU-b,NVIDIA,5000,0:;"}
+    asked = [{GPU: 1, "nvidia.com/gpumem": size} for size in (10000, 5000)]
+    runs = pod("a", *asked, init={GPU: "1", "nvidia.com/gpumem": "20000"}, annotations=says)
+    if always:
+        runs["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+    found = of(node({GPU: 20}, annotations=HAMI), runs)
+    sizes = dict(leaf_tasks(job(found, "a").groups))
+    running = job(found, "a").running
+    assert running is not None
+    assert [(exact(sizes[one.group].gpu_memory or 0) // 2**20, one.gpus[0]) for one in running.tasks] == expected

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from placement.formats.kubernetes.annotations import WHOLE
 from placement.formats.kubernetes.cards import Part
+from placement.formats.kubernetes.needs import MEBIBYTE
 from placement.formats.kubernetes.parts import Offer
 from placement.formats.ledger import Ledger
 from placement.hardware import mig
@@ -226,8 +227,11 @@ def _bits(gpu: Gpu, profile: str, start: int) -> int:
     return 0 if found is None or start not in found.starts else found.bits(start)
 
 
-def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | None]] | None:
-    """Return cards and slots that annotations of a running pod say; None where they say none that the node has."""
+def stated(annotations: dict[str, str], node: Node, parts: Sequence[Part] = ()) -> list[tuple[int, int | None]] | None:
+    """Return cards and slots that annotations of a running pod say; None where they say none that the node has.
+
+    Where they say the memory of each card too, cards are those of `parts` in their order, as far as memory tells.
+    """
     if GPUS in annotations:
         cards = numbers(annotations[GPUS])
         starts = _slots(annotations[STARTS]) if STARTS in annotations else [None] * len(cards or ())
@@ -237,15 +241,42 @@ def stated(annotations: dict[str, str], node: Node) -> list[tuple[int, int | Non
     registered = _registered(annotations)
     if registered:
         by_name = {name: index for index, name in enumerate(node.devices)}
-        uuids = [
-            device.partition(",")[0].strip()
+        devices = [
+            [field.strip() for field in device.split(",")]
             for container in registered.split(";")
             for device in container.split(":")
             if "," in device
         ]
-        if uuids and all(uuid in by_name for uuid in uuids):
-            return [(by_name[uuid], None) for uuid in uuids]
+        if devices and all(device[0] in by_name for device in devices):
+            said = [(by_name[device[0]], numbers(device[2]) if len(device) > 2 else None) for device in devices]
+            return [(card, None) for card in _matched([(card, size[0] if size else -1) for card, size in said], parts)]
     return None
+
+
+def _matched(said: list[tuple[int, int]], parts: Sequence[Part]) -> list[int]:
+    """Return cards, each with MiB, in the order of the parts that have so much; all as they are where some do not.
+
+    Systems list containers in orders of their own, and init containers that are over too. A single part may be as large
+    as one of these, so that its memory tells nothing.
+    """
+    if len(parts) < 2:
+        return [card for card, _ in said]
+    left = list(said)
+    found: dict[int, list[int]] = {}
+    order = sorted(range(len(parts)), key=lambda number: parts[number].memory is None)
+    for number in order:
+        part = parts[number]
+        size = None if part.memory is None else part.memory // MEBIBYTE
+        mine: dict[int, tuple[int, int]] = {}
+        for card, mebibytes in left:
+            if len(mine) < part.gpus and (size is None or abs(mebibytes - size) <= 1):
+                mine.setdefault(card, (card, mebibytes))
+        if len(mine) < part.gpus:
+            return [card for card, _ in said]
+        for one in mine.values():
+            left.remove(one)
+        found[number] = list(mine)
+    return [card for number in range(len(parts)) for card in found[number]]
 
 
 def says(annotations: dict[str, str]) -> bool:

@@ -140,7 +140,7 @@ class Runs:
         said: list[tuple[int, int | None]] | None = None
         covered = len(found.parts)
         if annotations.keys() & {GPUS, *HAMI}:
-            said = stated(annotations, node)
+            said = stated(annotations, node, [part for part, _ in found.parts])
             if said is None and says(annotations):
                 self.ledger.contradiction(
                     "an annotation says cards that the node does not have, or in no known form",
