@@ -319,3 +319,26 @@ def test_cards_that_hami_says_go_to_containers_by_their_memory(always: bool, exp
     running = job(found, "a").running
     assert running is not None
     assert [(exact(sizes[one.group].gpu_memory or 0) // 2**20, one.gpus[0]) for one in running.tasks] == expected
+
+
+def test_a_pod_of_several_tasks_is_one_object_and_comes_back() -> None:
+    small, large = "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb"
+    there = node({small: 3, large: 1, GPU: 1}, {"nvidia.com/gpu.count": "2", "nvidia.com/mig.strategy": "mixed"})
+    asked = {"cpu": "1500m", small: 2, large: 1, GPU: 1}
+    first = of(there, pod("a", asked), pod("p", {small: 1, large: 1}, on=""))
+    objects = formats.dump("kubernetes-objects", first)
+    assert [item["metadata"]["name"] for item in json.loads(objects)["items"] if item["kind"] == "Pod"] == ["a", "p"]
+    again = read([File("k.json", objects)])
+
+    def held(snapshot: Snapshot) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+        tasks = dict(leaf_tasks(job(snapshot, "a").groups))
+        running = job(snapshot, "a").running
+        assert running is not None
+        return sorted((tasks[one.group].mig_profile, one.gpus, one.mig_starts) for one in running.tasks)
+
+    assert len(held(first)) == 4
+    assert held(again) == held(first)
+    for snapshot in (first, again):
+        assert [sum(exact(one.cpu) for _, one in leaf_tasks(job(snapshot, "a").groups))] == [exact("1500m")]
+    assert job(again, "p").groups == job(first, "p").groups
+    assert not said(again, "contradiction")

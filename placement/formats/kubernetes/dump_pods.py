@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from placement.formats.kubernetes.annotations import GROUP, JOINED, of_place
+from placement.formats.kubernetes.annotations import GROUP, JOINED, WHOLE, of_place
 from placement.formats.kubernetes.dump_nodes import CARDS, SHARES, label_of, product, slices, text, turns
 from placement.formats.kubernetes.naming import Names, is_key, is_label, is_name
 from placement.formats.tasks import copies
@@ -19,6 +19,7 @@ from placement.units import exact
 
 NAMESPACE = "default"
 """Of jobs whose names say none."""
+FRACTION = "gpu-fraction"
 MANAGED = "scheduling.k8s.io/v1alpha2"
 EARLIEST, LATEST = 0.0, 253402300799.0
 """Seconds of the years that a time of the API can be in."""
@@ -97,6 +98,9 @@ class Pods:
         groups, places = leaves(job), _places(job)
         for name in copies(job):
             namespace, own = (name.partition("/")[0], name.partition("/")[2]) if is_pod(name) else (NAMESPACE, "")
+            if (one := self._one_pod(job, groups, places)) is not None:
+                yield one
+                continue
             if is_alone(job):
                 pod = own or self._pods[namespace].new(name)
                 yield self._pod(job, groups[0], 0, places.get((groups[0].path, 0)), namespace, pod)
@@ -110,6 +114,38 @@ class Pods:
                 for index in range(group.count):
                     pod = self._pods[namespace].new(f"{member}-{_padded(index, group.count)}")
                     yield self._pod(job, group, index, places.get((group.path, index)), namespace, pod, member)
+
+    def _one_pod(
+        self, job: Job, groups: list[Leaf], places: Mapping[tuple[str, int], RunningTask]
+    ) -> dict[str, Any] | None:
+        """Return the pod that all tasks of a job are, each with devices of its own; None where they are not one."""
+        said = {name for group in groups for name in job.task_names.get(group.path, ())}
+        if len(groups) < 2 or len(said) != 1 or any(group.count > 1 for group in groups) or not all(map(is_pod, said)):
+            return None
+        namespace, _, name = next(iter(said)).partition("/")
+        made = [self._pod(job, group, 0, places.get((group.path, 0)), namespace, name) for group in groups]
+        others = [{key: value for key, value in one["spec"].items() if key != "containers"} for one in made]
+        if any(one != others[0] for one in others) or any(FRACTION in _said(one) for one in made):
+            return None
+        # the devices of a pod are in the order of its resources
+        resources = [next(iter(_limits(one)), "") for one in made]
+        order = sorted(range(len(made)), key=lambda number: resources.index(resources[number]))
+        pod = made[0]
+        parts = [made[number]["spec"]["containers"][0]["resources"] for number in order]
+        summed = {kind: _sum([part.get(kind, {}) for part in parts]) for kind in ("requests", "limits")}
+        pod["spec"]["containers"][0]["resources"] = {kind: amounts for kind, amounts in summed.items() if amounts}
+        at = [place for number in order if (place := places.get((groups[number].path, 0))) is not None]
+        slots = [slot for place in at for slot in place.mig_starts or [WHOLE] * len(place.gpus)]
+        found = of_place(
+            gpus=[gpu for place in at for gpu in place.gpus],
+            mig_starts=slots if any(place.mig_starts for place in at) else (),
+            zones=dict.fromkeys(place.zone for place in at if place.zone is not None),
+            nics=[nic for place in at for nic in place.nics],
+        )
+        pod["metadata"] = {key: value for key, value in pod["metadata"].items() if key != "annotations"}
+        if found:
+            pod["metadata"]["annotations"] = found
+        return pod
 
     def _pod(
         self, job: Job, group: Leaf, index: int, place: RunningTask | None, namespace: str, name: str, gang: str = ""
@@ -152,6 +188,25 @@ class Pods:
 
 def _places(job: Job) -> dict[tuple[str, int], RunningTask]:
     return {} if job.running is None else {(one.group, one.index): one for one in job.running.tasks}
+
+
+def _said(pod: Mapping[str, Any]) -> Mapping[str, str]:
+    found: Mapping[str, str] = pod["metadata"].get("annotations", {})
+    return found
+
+
+def _limits(pod: Mapping[str, Any]) -> Mapping[str, str]:
+    found: Mapping[str, str] = pod["spec"]["containers"][0]["resources"].get("limits", {})
+    return found
+
+
+def _sum(amounts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return amounts added up; those that one says alone as it says them."""
+    total: dict[str, str] = {}
+    for given in amounts:
+        for name, value in given.items():
+            total[name] = value if name not in total else decimal(exact(total[name]) + exact(value))
+    return total
 
 
 def is_pod(name: str) -> bool:
