@@ -320,6 +320,35 @@ def test_outputs_of_different_nodes_are_refused() -> None:
         one(LIST, xml(card(0), card(7)))
 
 
+@pytest.mark.parametrize("head", ["gpu_uuid, pid, process_name, used_gpu_memory [MiB]", "pid, gpu_name, gpu_uuid"])
+def test_a_list_of_processes_holds_their_cards_and_is_no_list_of_cards(head: str) -> None:
+    row = {"gpu_uuid": "GPU-1", "pid": "7", "process_name": "python", "used_gpu_memory [MiB]": "9", "gpu_name": A100}
+    # two processes on the second of two cards
+    processes = head + 2 * ("\n" + ", ".join(row[key] for key in head.split(", ")))
+    node, snapshot, noted = one(LIST, processes)
+    assert node.gpus == (Gpu(model=LABEL, count=2),)
+    assert [job.name for job in snapshot.jobs] == ["nvidia-smi/node/gpu1"]
+    assert noted == {"job of the processes on a card"}
+    _, snapshot, noted = one(LIST, head)
+    assert (snapshot.jobs, noted) == ((), set())  # nothing runs, which is said and not assumed
+    for texts in ([processes], [head], [processes, LIST.replace("GPU-1", "GPU-9")]):
+        with pytest.raises(InputError, match="give what nvidia-smi -L prints"):
+            one(*texts)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("pid, name, used_memory [MiB]\n7, python, 9 MiB\n", "does not say which card a process is on"),
+        ("gpu_uuid, retired_pages.address\nGPU-1, 0x1\n", "its lines are not of cards"),
+        ("gpu_name, gpu_uuid, memory [MHz]\nA, GPU-1, 1593\nA, GPU-1, 1500\n", "line 3: a card is listed twice"),
+    ],
+)
+def test_queries_that_list_something_else_are_no_cards(text: str, what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        one(text)
+
+
 # --- beside a scheduler ------------------------------------------------------------------------------------------
 
 

@@ -86,6 +86,8 @@ class Facts:
         How many cards the node has.
     driver, cuda : str
     matrix : Matrix, optional
+    processes : dict of str to str, optional
+        UUIDs of the cards with processes, and the place of each, where the file lists processes and not cards.
     """
 
     file: File
@@ -94,6 +96,7 @@ class Facts:
     driver: str = ""
     cuda: str = ""
     matrix: Matrix | None = None
+    processes: dict[str, str] | None = None
 
 
 MOST_INDEX = 255
@@ -145,7 +148,8 @@ def merge(found: list[Facts], ledger: Ledger) -> Facts:
     Raises
     ------
     InputError
-        If the files are of different nodes: another number of cards, or other cards.
+        If the files are of different nodes: another number of cards, or other cards; or if a process is on a card that
+        no file lists.
     """
     whole = Facts(found[0].file)
     for facts in found:
@@ -165,7 +169,23 @@ def merge(found: list[Facts], ledger: Ledger) -> Facts:
     if outside:
         what = f"there is a card {outside[0]}, and another output lists {whole.total}"
         raise whole.file.error(what, "give outputs of one node")
+    for facts in found:
+        if facts.processes is not None:
+            _merge_processes(whole, facts.file, facts.processes)
     return whole
+
+
+def _merge_processes(into: Facts, file: File, processes: dict[str, str]) -> None:
+    remedy = "give what nvidia-smi -L prints on the node too"
+    if not into.cards:
+        raise file.error("it lists processes, and nothing says which cards there are", remedy)
+    of_card = {card.uuid: card for card in into.cards.values() if card.uuid}
+    for uuid, where in processes.items():
+        if uuid not in of_card:
+            raise file.error("a process is on a card that no output lists by its UUID", remedy, where)
+        of_card[uuid].busy = True
+    for card in into.cards.values():
+        card.busy = bool(card.busy)
 
 
 def _one(first: str, second: str, what: str, file: File, ledger: Ledger) -> str:

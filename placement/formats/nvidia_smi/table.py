@@ -1,4 +1,7 @@
-"""``nvidia-smi --query-gpu=… --format=csv``: a line for each card, with whatever fields were asked for."""
+"""``nvidia-smi --query-gpu=… --format=csv``: a line for each card, with whatever fields were asked for.
+
+``--query-compute-apps=…`` looks alike and has a line for each process; other queries are refused.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,18 @@ def read(file: File, ledger: Ledger) -> Facts:
     Raises
     ------
     InputError
-        If a line has another number of fields than the first.
+        If a line has another number of fields than the first, or lines are not of cards.
     """
     facts = Facts(file)
     lines = file.text().splitlines()
     keys = [cell.split(" [")[0].strip() for cell in lines[0].split(",")]
+    processes: dict[str, str] = {}
+    listed = "pid" in keys
+    if "retired_pages.address" in keys or (listed and "gpu_uuid" not in keys):
+        what = "its lines are not of cards" + ", and it does not say which card a process is on" * listed
+        raise file.error(what, "print it with --query-gpu=index,uuid,name,memory.used, or with gpu_uuid", "line 1")
     numbered = "index" in keys
-    if not numbered:
+    if not (numbered or listed):
         ledger.assumed("indices of cards", "the order of the lines", file.name)
     # a name may have a comma only within quotes, which nvidia-smi does not print
     try:
@@ -58,16 +66,24 @@ def read(file: File, ledger: Ledger) -> Facts:
         if len(cells) != len(keys):
             raise file.error(f"{len(cells)} fields, expected {len(keys)}", "print it again, whole", where)
         row = {key: cell.strip() for key, cell in zip(keys, cells, strict=True)}
+        if listed:
+            processes.setdefault(row["gpu_uuid"], where)
+            continue
         index = row["index"] if numbered else str(len(facts.cards))
         if not (index.isascii() and index.isdigit() and len(index) < 6) or int(index) > MOST_INDEX:
             raise file.error(f"{index[:20]!r} is no index of a card", "print it again", where)
         if int(index) in facts.cards:
             raise file.error(f"card {int(index)} is listed twice", "print it again", where)
         facts.cards[int(index)] = _card(file, row, where, ledger)
+        uuid = facts.cards[int(index)].uuid
+        if uuid and any(card.uuid == uuid for key, card in facts.cards.items() if key != int(index)):
+            raise file.error("a card is listed twice by its UUID", "print it with --query-gpu", where)
         facts.driver = facts.driver or ("" if absent(row.get("driver_version", "")) else row["driver_version"])
         count = row.get("count", "")
         if count.isascii() and count.isdigit() and len(count) < 6:
             facts.total = int(count)
+    if listed:
+        return Facts(file, processes=processes)
     if not facts.cards:
         raise file.error("there is no card in it", "print it again")
     if facts.total is not None and sorted(facts.cards) != list(range(facts.total)):
