@@ -10,6 +10,7 @@ from slurm_records import NOW, dump, job, kinds, ledger, message, node, number, 
 
 from placement.errors import InputError
 from placement.formats.source import File
+from placement.scheduling.schedule import schedule
 from placement.snapshot import Spread, Taint, Topology
 
 APART = Topology(spread=(Spread(level="node", max_per_domain=1),))
@@ -174,8 +175,18 @@ def test_switches_and_segments() -> None:
     assert found[0].spread == APART.spread
     assert found[1] is not None
     assert [(part.level, part.sizes) for part in found[1].slices] == [(narrow, (2,))]
-    assert found[2] == APART
+    # as few switches as can be, which is no more than a preference
+    assert found[2] == Topology(preferred=narrow, spread=APART.spread)
+    assert {one.preferred for one in found[:2] if one is not None} == {"", narrow}
     assert [one.position[narrow] for one in snapshot.nodes] == ["s1", "s1", "s2"]
+
+
+def test_no_place_makes_a_job_longer_than_its_limit() -> None:
+    """Slurm ends it then: on two nodes of two switches a limit of 10 minutes is 600 s, not 1.5 or 2 times that."""
+    topology = File("topology.conf", b"SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n2\nSwitchName=s0 Switches=s[1-2]\n")
+    wide = job(1, tres_per_node="gres/gpu:4", node_count=number(2), time_limit=number(10))
+    snapshot = of([node("n1"), node("n2")], [wide], topology)
+    assert list(schedule(snapshot).jobs.run) == [600]
 
 
 def test_partitions_that_are_down() -> None:

@@ -38,6 +38,9 @@ LOG = (
     ' "attempts": [{"start_time": "None", "end_time": "None", "detail": [{"ip": "m1", "gpus": ["gpu0"]}]}]}]'
 )
 
+ANYWHERE = {"node": 1.0}
+"""A measured run time is that of the job wherever it lies."""
+
 
 def of(text: str, options: Options | None = None, name: str = "") -> Snapshot:
     return read([File("jobs", text.encode(), name)], options)
@@ -58,13 +61,13 @@ def test_seconds() -> None:
         Job(
             name="job-0",
             submit_time=0,
-            duration=Duration(seconds=160),
+            duration=Duration(seconds=160, levels=ANYWHERE),
             groups=(TaskGroup(name="workers", task=Task(gpus=1)),),
         ),
         Job(
             name="job-1",
             submit_time=40,
-            duration=Duration(seconds=20),
+            duration=Duration(seconds=20, levels=ANYWHERE),
             groups=(TaskGroup(name="workers", count=2, task=Task(gpus=6)),),
         ),
     )
@@ -75,7 +78,12 @@ def test_seconds() -> None:
 def test_minutes_and_users_and_no_cards() -> None:
     snapshot = of(MINUTES)
     (job,) = snapshot.jobs
-    assert (job.name, job.queue, job.submit_time, job.duration) == ("job-7", "vc_a", 300, Duration(seconds=180))
+    assert (job.name, job.queue, job.submit_time, job.duration) == (
+        "job-7",
+        "vc_a",
+        300,
+        Duration(seconds=180, levels=ANYWHERE),
+    )
     assert snapshot.time == 300
     assert [entry.count for entry in snapshot.ledger if entry.what == "jobs without cards"] == [1]
 
@@ -119,7 +127,7 @@ def test_the_log_of_philly() -> None:
     snapshot = of(LOG)
     # the first attempt has 3 cards; 60 + 30 seconds; the second job never had cards
     assert [(job.name, job.queue, job.submit_time, job.duration) for job in snapshot.jobs] == [
-        ("app_1", "a1", 86410, Duration(seconds=90)),
+        ("app_1", "a1", 86410, Duration(seconds=90, levels=ANYWHERE)),
         ("app_3", "a2", 86430, None),
     ]
     assert [job.groups[0].task for job in snapshot.jobs] == [Task(gpus=3), Task(gpus=1)]

@@ -140,7 +140,8 @@ def _job(job: Traced, cards: int) -> Job:
         name=job.name,
         queue=job.queue,
         submit_time=job.submit,
-        duration=None if job.seconds is None else Duration(seconds=job.seconds),
+        # measured where the job lay, which the trace does not say: the same wherever it lies here
+        duration=None if job.seconds is None else Duration(seconds=job.seconds, levels={"node": 1.0}),
         groups=(TaskGroup(name="workers", count=count, task=Task(gpus=each)),),
     )
 

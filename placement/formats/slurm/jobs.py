@@ -99,7 +99,8 @@ def _common(entry: Entry, around: Surroundings, ledger: Ledger) -> dict[str, Any
     duration = None
     if minutes and minutes * 60 <= MOST_SECONDS:
         ledger.assumed("run time of a job", "its limit", item.where)
-        duration = Duration(seconds=float(minutes * 60))
+        # Slurm ends a job at its limit wherever it lies, so that no place makes it longer
+        duration = Duration(seconds=float(minutes * 60), levels={"node": 1.0})
     else:
         ledger.assumed("run time of a job without a limit", "not known", item.where)
     deadline = moment(item, "deadline", job.deadline)
@@ -190,7 +191,8 @@ def _placed(
         required = topology.required or own.required
         if own.required == "node":
             required = "node"
-        topology = Topology(required=required, slices=topology.slices, spread=own.spread)
+        preferred = topology.preferred if required != "node" else ""
+        topology = Topology(required=required, preferred=preferred, slices=topology.slices, spread=own.spread)
     return msgspec.structs.replace(group, task=task, topology=topology or group.topology)
 
 
@@ -271,7 +273,10 @@ def _selector(item: Item[JobRecord], around: Surroundings, ledger: Ledger) -> di
 def _topology(
     item: Item[JobRecord], groups: Sequence[TaskGroup], around: Surroundings, ledger: Ledger
 ) -> Topology | None:
-    """Return what a job says about switches and blocks."""
+    """Return what a job says about switches and blocks.
+
+    Slurm gives a job as few of them as it can (topology.conf(5)), which is a preference for the narrowest.
+    """
     job = item.value
     switches = whole(item, "required_switches", job.required_switches)
     if not switches:
@@ -293,4 +298,7 @@ def _topology(
             slices = (Slice(level=around.levels[-1], sizes=(segment,)),)
         else:
             ledger.unsupported("segments of a job", "no known topology, or they do not divide it", item.where)
-    return Topology(required=required, slices=slices) if required or slices else None
+    narrowest: str = around.levels[-1] if around.levels and tasks > 1 else ""
+    if not narrowest:
+        return Topology(required=required) if required else None
+    return Topology(required=required, preferred=narrowest if required != narrowest else "", slices=slices)
