@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from preempt_brute import best, key_of, tiny
 from preempt_cases import kinds, node, runs, sure, waits
@@ -63,6 +64,24 @@ def test_two_moves_for_one_node() -> None:
 def test_an_equal_moves_but_is_not_stopped() -> None:
     snapshot = Snapshot(nodes=(node("a", 1), node("b", 1)), jobs=(runs("v", ("a", (0,)), priority=1), waits(count=2)))
     assert [one.reason for one in sure(snapshot).waiting] == ["no_victims"]
+
+
+def test_tasks_that_have_names_elsewhere_move_and_start() -> None:
+    """As imported: tasks are called what their pods are. x moves; of the elastic w one of two is enough."""
+    x = runs("x", ("a", (0,)), restart_seconds=30.0)
+    moving = msgspec.structs.replace(x, task_names={x.groups[0].name: ("pod-x",)})
+    new = waits(gpus=3, count=2)
+    (group,) = new.groups
+    elastic = msgspec.structs.replace(
+        new,
+        groups=(msgspec.structs.replace(group, min_count=1),),
+        task_names={group.name: ("pod-0", "pod-1")},
+    )
+    snapshot = Snapshot(time=50.0, nodes=(node("a", 3), node("b", 1)), jobs=(moving, elastic))
+    found = sure(snapshot)
+    assert (kinds(found), found.cost) == ({"x": "move"}, 30.0)
+    assert found.evictions[0].tasks[0].target == ("b", (0,), ())
+    assert [job.task_names for job in found.after.jobs] == [job.task_names for job in snapshot.jobs]
 
 
 def test_members_that_stay_keep_a_gang_running() -> None:

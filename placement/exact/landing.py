@@ -159,9 +159,9 @@ class Ground:
                 TaskGroup(name=f"t{place}", task=task_of(victim, victim.running.tasks[place].group))
                 for place in sorted(places)
             )
-        # another name, for some of its tasks may still run
+        # another name, for some of its tasks may still run; names of tasks are those of groups and counts it has not
         moving = msgspec.structs.replace(
-            victim, name=self._name(number), groups=groups, running=None, priority=1, weight=1, value=1
+            victim, name=self._name(number), groups=groups, task_names={}, running=None, priority=1, weight=1, value=1
         )
         return rigid(moving)
 
@@ -249,7 +249,8 @@ def least(job: Job) -> Job:
         count = group.count if group.min_count is None else group.min_count
         return msgspec.structs.replace(group, count=count, min_count=None, groups=below)
 
-    return msgspec.structs.replace(job, groups=tuple(map(smaller, job.groups)))
+    # names of tasks are as many as there were
+    return msgspec.structs.replace(job, groups=tuple(map(smaller, job.groups)), task_names={})
 
 
 def _movers_first(instance: Instance, objectives: tuple[str, ...]) -> Ints:
