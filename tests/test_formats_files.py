@@ -168,6 +168,9 @@ def test_json_lines_and_yaml_and_their_places() -> None:
     assert plain(b'\xef\xbb\xbf {"a": 1}') == [("", {"a": 1})]
     assert plain(b"[1, 2]") == [("", [1, 2])]
     assert plain(b'{"a": 1}\n\n{"a": 2}\n') == [("line 1", {"a": 1}), ("line 3", {"a": 2})]
+    # what two commands have appended to one file
+    assert plain(b'\n{\n"a": 1\n}\n\n{"a":\n2}\n') == [("line 2", {"a": 1}), ("line 6", {"a": 2})]
+    assert plain(b'{"a":\n1}{"a": 1}\n[]') == [("line 1", {"a": 1}), ("line 2", {"a": 1}), ("line 3", [])]
     assert plain(b"---\na: 1\n---\n---\nb: 2\n") == [("document 1", {"a": 1}), ("document 3", {"b": 2})]
     assert plain(b"\xef\xbb\xbfa: 1\n") == [("document 1", {"a": 1})]
     # dates stay text, as in JSON
@@ -191,6 +194,8 @@ BOMB = (
         (b"\xef\xbb\xbf", "the file is empty"),
         (b'{"a": 1', "not JSON"),
         (b'{"a": 1}\n{"a"', "not JSON"),
+        (b'{"a":\n1}\n{"a":\n', "not JSON"),
+        (b'{"a":\n1}\n2 3 x', "not JSON"),
         (b'{"a": NaN}', "not JSON"),
         (b"[" * 100_000, "not JSON: nested too deeply"),
         (b'{"a":' * 100_000, "not JSON: nested too deeply"),
@@ -285,7 +290,13 @@ def test_a_named_format_is_believed() -> None:
     assert guessed(File("f", b"kind: Node\n", "slurm")) == "slurm"
 
 
-@pytest.mark.parametrize("data", [b"", b"hello\n", b"\x00\x01\x02\xff", b"a,b,c\n1,2,3\n", b"[]", b"{}", b"\x7fELF"])
+def test_an_empty_file_is_said_to_be_empty() -> None:
+    for data in (b"", b"\xef\xbb\xbf", b" \n"):
+        with pytest.raises(InputError, match="f: the file is empty; dump it again"):
+            guessed(File("f", data))
+
+
+@pytest.mark.parametrize("data", [b"hello\n", b"\x00\x01\x02\xff", b"a,b,c\n1,2,3\n", b"[]", b"{}", b"\x7fELF"])
 def test_a_file_of_no_format_is_an_error_that_lists_them(data: bytes) -> None:
     with pytest.raises(InputError, match="kubernetes, kueue") as error:
         guessed(File("f", data))

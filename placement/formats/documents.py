@@ -41,7 +41,8 @@ Value = Any
 def documents(file: File) -> list[tuple[str, Value]]:
     """Return the documents of a JSON or YAML file with the path of each.
 
-    A JSON file is one document, as `msgspec.Raw`, or has one a line. What does not begin like JSON is YAML.
+    A JSON file is one document, as `msgspec.Raw`, or several that follow one another. What does not begin like JSON is
+    YAML.
 
     Raises
     ------
@@ -91,13 +92,21 @@ def _json(file: File) -> list[tuple[str, Value]]:
 
 
 def _lines(data: bytes) -> list[tuple[str, Value]] | None:
-    """Return the documents of a file with one JSON value a line; None where it is none."""
+    """Return the documents of a file of several JSON values, of one line or of many; None where it is none."""
     try:
         found = msgspec.json.Decoder(msgspec.Raw).decode_lines(data)
     except (msgspec.DecodeError, RecursionError):
         return None
-    numbers = [number for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
-    return [(f"line {number}", value) for number, value in zip(numbers, found, strict=True)]
+    documents, number, at = [], 1, 0
+    for value in found:
+        # values follow one another with nothing but blanks between them
+        text = bytes(value)
+        start = data.index(text, at)
+        number += data.count(b"\n", at, start)
+        documents.append((f"line {number}", value))
+        at = start + len(text)
+        number += data.count(b"\n", start, at)
+    return documents
 
 
 def _line_of(data: bytes, message: str) -> str:

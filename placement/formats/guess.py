@@ -66,13 +66,15 @@ def guessed(file: File) -> str:
     Raises
     ------
     InputError
-        If it has no sign of any.
+        If it has no sign of any, or nothing in it.
     """
     if file.format:
         return file.format
     if file.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" and (name := _of_json(file.data)):
         return name
     text = file.data[:_START].decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
+    if not text and len(file.data) <= _START:
+        raise file.error("the file is empty", "dump it again")
     for pattern, name in _SIGNS:
         if re.search(pattern, text, re.DOTALL):
             return name
