@@ -110,6 +110,14 @@ class ExtendedClaim(msgspec.Struct, rename="camel", gc=False):
     request_mappings: list[Mapped] | None = None
 
 
+class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
+    """What a container has been given."""
+
+    name: str = ""
+    allocated_resources: dict[str, Quantity] | None = None
+    resources: Resources | None = None
+
+
 class PodStatus(msgspec.Struct, rename="camel", gc=False):
     """What became of a pod."""
 
@@ -118,6 +126,8 @@ class PodStatus(msgspec.Struct, rename="camel", gc=False):
     nominated_node_name: str | None = None
     resource_claim_statuses: list[ClaimStatus] | None = None
     extended_resource_claim_status: ExtendedClaim | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
 
 
 class Pod(msgspec.Struct, rename="camel", gc=False):

@@ -26,6 +26,7 @@ from placement.formats.kubernetes.parts import Addition, Cluster, Devices, Gang,
 from placement.formats.kubernetes.pod import Pod, PodStatus
 from placement.formats.kubernetes.ports import Ports
 from placement.formats.kubernetes.priorities import Priorities, ranked
+from placement.formats.kubernetes.resized import enlarge
 from placement.formats.kubernetes.running import Runs
 from placement.formats.kubernetes.volumes import Volumes
 from placement.formats.kubernetes.worked import worked
@@ -120,6 +121,9 @@ class _Reader:
             else:
                 seen[meta.key] = item
                 self._complete(item.value)
+        for item in seen.values():
+            if item.value.spec.node_name:
+                enlarge(item, self.ledger)
         return list(seen.values())
 
     def _complete(self, pod: Pod) -> None:

@@ -45,14 +45,14 @@ def amounts(spec: PodSpec, file: str, path: str) -> Amounts:
         If an amount is none, negative, or far too large.
     """
     parts = [
-        (_container(container.resources, file, f"{path}.containers[{index}].resources"))
+        (of_container(container.resources, file, f"{path}.containers[{index}].resources"))
         for index, container in enumerate(spec.containers or ())
     ]
     initial = [
-        (one.restart_policy == "Always", _container(one.resources, file, f"{path}.initContainers[{index}].resources"))
+        (one.restart_policy == "Always", of_container(one.resources, file, f"{path}.initContainers[{index}].resources"))
         for index, one in enumerate(spec.init_containers or ())
     ]
-    overhead = _read(spec.overhead, file, f"{path}.overhead")
+    overhead = read(spec.overhead, file, f"{path}.overhead")
     if len(parts) == 1 and not initial and not overhead and spec.resources is None:
         return {name: value for name, value in parts[0].items() if exact(value)}
     total = _most(parts, initial)
@@ -66,7 +66,7 @@ def amounts(spec: PodSpec, file: str, path: str) -> Amounts:
 def together(spec: PodSpec) -> list[Amounts]:
     """Return what each container and sidecar asks for, of a pod whose amounts have been looked at."""
     sidecars = [one for one in spec.init_containers or () if one.restart_policy == "Always"]
-    return [_container(one.resources, "", "") for one in (*(spec.containers or ()), *sidecars)]
+    return [of_container(one.resources, "", "") for one in (*(spec.containers or ()), *sidecars)]
 
 
 def guaranteed(spec: PodSpec) -> bool:
@@ -115,20 +115,28 @@ def _of_the_pod(resources: Resources | None, total: Mapping[str, Fraction], file
     """Return what the pod states as a whole, which stands for what its containers do."""
     if resources is None:
         return {}
-    requests = _read(resources.requests, file, f"{path}.requests")
-    limits = _read(resources.limits, file, f"{path}.limits")
+    requests = read(resources.requests, file, f"{path}.requests")
+    limits = read(resources.limits, file, f"{path}.limits")
     return {**{name: value for name, value in limits.items() if name not in total}, **requests}
 
 
-def _container(resources: Resources | None, file: str, path: str) -> Amounts:
+def of_container(resources: Resources | None, file: str, path: str) -> Amounts:
+    """Return what a container asks for, by requests or else by limits."""
     if resources is None:
         return {}
-    requests = _read(resources.requests, file, f"{path}.requests")
-    limits = _read(resources.limits, file, f"{path}.limits")
+    requests = read(resources.requests, file, f"{path}.requests")
+    limits = read(resources.limits, file, f"{path}.limits")
     return {**limits, **requests} if limits else requests
 
 
-def _read(given: dict[str, Quantity] | None, file: str, path: str) -> Amounts:
+def read(given: dict[str, Quantity] | None, file: str, path: str) -> Amounts:
+    """Return amounts after a look at each.
+
+    Raises
+    ------
+    InputError
+        If an amount is none, negative, or far too large.
+    """
     for name, value in (given or {}).items():
         where = f"{path}{step(name)}"
         if not name:
