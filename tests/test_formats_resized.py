@@ -40,7 +40,7 @@ def test_the_larger_of_what_is_asked_and_what_is_had(given: dict[str, Any], cpu:
     statuses = [{"name": "other", "allocatedResources": {"cpu": "60"}}, {"name": "c", **given}]
     one = running({"containerStatuses": statuses}, {"cpu": "8", "memory": "4Gi", GPU: "1"})
     snapshot = read(cluster(node("a")), [one])
-    assert (exact(task(snapshot, "ns/p").cpu), exact(task(snapshot, "ns/p").memory)) == (cpu, exact(memory))
+    assert (exact(task(snapshot, "ns/p").cpu), exact(task(snapshot, "ns/p").memory)) == (exact(cpu), exact(memory))
     assert (task(snapshot, "ns/p").gpus, WHAT in said(snapshot, "assumed")) == (1, named)
 
 
