@@ -97,6 +97,26 @@ def test_more_devices_than_numbers() -> None:
     assert "a job has another number of cards than it lists" in kinds(snapshot, "contradiction")
 
 
+@pytest.mark.parametrize(
+    ("nodes", "detail", "cards"),
+    [
+        ("n1", [None], [(0, 1, 2, 3)]),
+        ("n1", ["nvme:1"], [(0, 1, 2, 3)]),
+        # the one that is listed, and the lowest three of the others
+        ("n1", ["gpu:h100:1(IDX:5)"], [(0, 1, 2, 5)]),
+        ("n[1-2]", ["gpu:h100:1(IDX:5)", ""], [(0, 1), (0, 1)]),
+        ("n[1-2]", ["gpu:h100:3(IDX:5-7)", "gpu:h100:1(IDX:2)"], [(5, 6, 7), (2,)]),
+    ],
+)
+def test_fewer_cards_listed_than_allocated(nodes: str, detail: list[str | None], cards: list[tuple[int, ...]]) -> None:
+    """Four cards in all: the larger use is believed."""
+    job = runs(7, nodes, detail, tres_alloc_str="cpu=8,mem=8G,gres/gpu=4,gres/gpu:h100=4")
+    snapshot = of([node(name, "gpu:h100:8,nvme:2", "") for name in ("n1", "n2")], [job])
+    assert [mine for _, mine in held(snapshot)["7"]] == cards
+    named = "gres_detail has fewer cards than the job has in all" in kinds(snapshot, "contradiction")
+    assert named == (detail[-1] != "gpu:h100:1(IDX:2)")
+
+
 def test_two_jobs_that_list_one_card() -> None:
     snapshot = of([node("n1", used="")], [runs(7, "n1", ["gpu:h100:1(IDX:0)"]), runs(8, "n1", ["gpu:h100:1(IDX:0)"])])
     assert held(snapshot) == {"7": [("n1", (0,))], "8": [("n1", (1,))]}

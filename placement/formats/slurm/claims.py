@@ -20,7 +20,8 @@ def claims(item: Item[JobRecord], hosts: Mapping[str, Host], ledger: Ledger) -> 
     """Return what a running job has, by node.
 
     The numbers of its cards are in ``gres_detail``, one text for each node. Where these are missing, how many cards it
-    has is what ``tres_alloc_str`` says, and what it asked for where that counts no GRES.
+    has is what ``tres_alloc_str`` says, and what it asked for where that counts no GRES. Of two numbers the larger
+    counts.
     """
     job = item.value
     names = expand(_nodes(job), item.file, f"{item.path}.nodes")
@@ -81,12 +82,18 @@ def _gres(
 ) -> list[tuple[Gres, ...]]:
     job = item.value
     detail = job.gres_detail or []
+    total = allocated(job.tres_alloc_str, item.file, f"{item.path}.tres_alloc_str")
     if len(detail) == len(names):
-        return [parse(text, item.file, f"{item.path}.gres_detail[{at}]") for at, text in enumerate(detail)]
-    if detail:
+        listed = [parse(text, item.file, f"{item.path}.gres_detail[{at}]") for at, text in enumerate(detail)]
+        missing = _sum(total) - sum(map(_sum, listed))
+        if missing <= 0:
+            return listed
+        ledger.contradiction("gres_detail has fewer cards than the job has in all", "as many as in all", item.where)
+        if len(names) == 1:
+            return [(*listed[0], Gres("gpu", "", missing))]
+    elif detail:
         ledger.contradiction("gres_detail has not one text for each node", "how much the job has in all", item.where)
     per_node = parse(job.tres_per_node, item.file, f"{item.path}.tres_per_node")
-    total = allocated(job.tres_alloc_str, item.file, f"{item.path}.tres_alloc_str")
     if total and _sum(total) != _sum(per_node) * len(names):
         return _split(total, names, hosts, item, ledger)
     if per_node:
