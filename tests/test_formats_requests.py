@@ -46,6 +46,14 @@ def test_a_limit_stands_for_a_request_that_is_not_stated() -> None:
     assert found == {"cpu": "1", GPU: 2}
 
 
+@pytest.mark.parametrize("less", ["0", 0, "7"])
+def test_of_cards_the_larger_of_request_and_limit_counts(less: Any) -> None:
+    """A cluster has no such pod, for cards are not over-committed; processors are."""
+    one = container({GPU: less, "cpu": "2"}, {GPU: "8", "cpu": "4"})
+    assert asked(containers=[one]) == {GPU: "8", "cpu": "2"}
+    assert asked(containers=[container({GPU: "8"}, {GPU: less})]) == {GPU: "8"}
+
+
 def test_nothing_asked_is_nothing() -> None:
     assert asked(containers=[container({"cpu": "1", GPU: "0"}), {"name": "d"}]) == {"cpu": 1}
     assert asked() == {}

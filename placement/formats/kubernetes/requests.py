@@ -126,7 +126,11 @@ def of_container(resources: Resources | None, file: str, path: str) -> Amounts:
         return {}
     requests = read(resources.requests, file, f"{path}.requests")
     limits = read(resources.limits, file, f"{path}.limits")
-    return {**limits, **requests} if limits else requests
+    if not limits:
+        return requests
+    # of extended resources both are the same in a cluster; where a file says less of one, the larger counts
+    less = [name for name in requests if "/" in name and exact(requests[name]) < exact(limits.get(name, 0))]
+    return {**limits, **requests, **{name: limits[name] for name in less}}
 
 
 def read(given: dict[str, Quantity] | None, file: str, path: str) -> Amounts:
