@@ -299,7 +299,7 @@ YAML_BOMB = "".join(
 @pytest.mark.parametrize(
     ("data", "parts"),
     [
-        (b"", ["the format cannot be told"]),
+        (b"", ["the file is empty"]),
         (bytes(range(256)), ["the format cannot be told"]),
         (b"\x7fELF\x02\x01", ["the format cannot be told"]),
         (gzip.compress(b"x" * 1000)[:-20], ["breaks off"]),

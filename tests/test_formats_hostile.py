@@ -217,3 +217,14 @@ def test_a_pod_that_waits_in_one_dump_and_runs_in_another_runs(order: int) -> No
     (job,) = read(files).jobs
     assert job.running is not None
     assert job.running.tasks[0].gpus == (0, 1, 2, 3)
+
+
+def test_a_refusal_of_the_api_server_is_told() -> None:
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": 'nodes is forbidden: "me" cannot list',
+    }
+    with pytest.raises(InputError, match=r"f: the API server refused: .*cannot list"):
+        read([File("f", json.dumps(status).encode())])

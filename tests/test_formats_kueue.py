@@ -835,7 +835,7 @@ def test_pods_alone_are_counted_as_left_out_and_other_names_refused() -> None:
     snapshot = verified(Snapshot(nodes=hosts(3), topology=("rack",), jobs=(alone, rest)))
     written = json.loads(write.write(snapshot, solve(snapshot)))
     said = "1 pods that are in no workload; 2 pods of workloads that are admitted already"
-    assert (written["items"], written["metadata"]) == ([], {"annotations": {"placement/left-out": said}})
+    assert (written["items"], written["metadata"]) == ([], {"annotations": {"gpu-placement.io/left-out": said}})
     other = Job(name="4711", groups=(TaskGroup(name="main", task=Task(cpu=1)),))
     snapshot = verified(Snapshot(nodes=hosts(2), topology=("rack",), jobs=(other,)))
     with pytest.raises(InputError, match='the job "4711" is not named as a Workload is'):

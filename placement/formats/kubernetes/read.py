@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from placement.collector import collector_paused
 from placement.errors import InputError
 from placement.formats.dra import read as dra
@@ -16,6 +18,7 @@ from placement.formats.options import Options
 from placement.formats.source import File
 from placement.formats.volcano import read as volcano
 from placement.snapshot import Job, Snapshot, TaskGroup
+from placement.snapshot.report import show
 
 SYSTEMS = (kueue, volcano, kai, gangs, coscheduling)
 """Systems beside the core; a pod belongs to the first that knows it."""
@@ -43,6 +46,7 @@ def read(files: Sequence[File], options: Options, ledger: Ledger) -> Snapshot:
         additions = [system.read(objects, ledger) for system in SYSTEMS]
         cluster = nodes.read(objects, devices, zones.read(objects, ledger), additions, options, ledger)
         if not cluster.nodes:
+            _refuse_status(objects)
             names = ", ".join(file.name for file in files)
             raise InputError.one(
                 f"there is no Node in {names}", "add what `kubectl get nodes -o json` prints", source=""
@@ -74,6 +78,17 @@ def _all(group: TaskGroup) -> Iterator[TaskGroup]:
     yield group
     for inner in group.groups:
         yield from _all(inner)
+
+
+class _Status(msgspec.Struct):
+    message: str | None = None
+
+
+def _refuse_status(objects: Objects) -> None:
+    """Raise with what the API server said where a file holds its refusal in the place of objects."""
+    for item in objects.of("", "Status", _Status):
+        what = f"the API server refused: {show(item.value.message or 'it does not say why', 200)}"
+        raise InputError.one(what, "dump it again with the rights to read it", path=item.path, source=item.file)
 
 
 def _time(jobs: Sequence[Job], options: Options, ledger: Ledger) -> float:

@@ -29,7 +29,7 @@ FORMS = {"v1beta2": short, "v1beta1": long}
 AROUND = "gang"
 """Group that the readers put around all groups of a job that has a topology of its own."""
 
-LEFT_OUT = "placement/left-out"
+LEFT_OUT = "gpu-placement.io/left-out"
 """Annotation of the list: what of the plan is not in it."""
 
 
