@@ -151,6 +151,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "jobs.data.domain": "run_time",
         "jobs.data.fetch_seconds": "run_time",
         "jobs.task_names": "text",
+        "jobs.claims": "text",
         "jobs.running.tasks.group": "running",
         "jobs.running.tasks.index": "running",
         "jobs.running.tasks.node": "running",

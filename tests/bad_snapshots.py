@@ -182,6 +182,8 @@ CLUSTER = [
     Bad(
         "names of two tasks", {"jobs[0].task_names.monitor": ["a", "b"]}, "jobs[0].task_names.monitor", "2 names for 1"
     ),
+    Bad("a claim of no request", {"jobs[0].claims": {"a/b": "c"}}, 'jobs[0].claims["a/b"]', "claim/request"),
+    Bad("claims of counted jobs", {"jobs[1].claims": {"a": "b/c"}}, "jobs[1].claims", "stands for 2 jobs"),
     Bad("a task without a name", {"jobs[0].task_names.monitor": [""]}, "jobs[0].task_names.monitor[0]", "is empty"),
     Bad("names of counted jobs", {"jobs[1].task_names": {"main": ["a"]}}, "jobs[1].task_names", "stands for 2 jobs"),
     Bad("nothing in the ledger", {"ledger[0].count": 0}, "ledger[0].count", "1 or more"),

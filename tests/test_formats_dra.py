@@ -329,7 +329,7 @@ def test_allocated_devices_are_cards_of_nodes() -> None:
     assert devices.claims["a/m"] == Claim(
         gpus=1, profile="1g.10gb", node="n1", cards=(1,), starts=(6,), reserved_for=("p",)
     )
-    assert devices.claims["a/gone"] == Claim(gpus=1, reserved_for=("p",))
+    assert devices.claims["a/gone"] == Claim(gpus=1, reserved_for=("p",), request="r")
     assert "device that is allocated and that no slice lists" in said(ledger)
 
 
@@ -376,7 +376,7 @@ def test_templates_are_read_like_claims() -> None:
         "spec": {"spec": {"devices": {"requests": [{"name": "r", "deviceClassName": DRIVER, "count": 8}]}}},
     }
     devices, _ = read(piece([gpu(0)]), template)
-    assert devices.templates == {"default/t": Claim(gpus=8)}
+    assert devices.templates == {"default/t": Claim(gpus=8, request="r")}
 
 
 @pytest.mark.parametrize(

@@ -160,14 +160,17 @@ def test_claims_name_the_pool_of_the_slice() -> None:
         }
         for name, pool in pools.items()
     ]
-    requests = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}
+    requests = {"requests": [{"name": "want", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}
     waits: list[Object] = []
     for name in ("p", "q"):
         waits.append(pod(name))
-        waits[-1]["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": name}]
-        meta = {"name": name, "namespace": "a"}
+        waits[-1]["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": f"cards-of-{name}"}]
+        meta = {"name": f"cards-of-{name}", "namespace": "a"}
         waits.append({"apiVersion": api, "kind": "ResourceClaim", "metadata": meta, "spec": {"devices": requests}})
-    items, _ = exported("dra", imported(node("n1"), node("n2"), *slices, *waits))
+    items, notes = exported("dra", imported(node("n1"), node("n2"), *slices, *waits))
+    assert not any("are called what their pods are" in note for note in notes)
+    assert [item["metadata"] for item in items] == [{"namespace": "a", "name": f"cards-of-{name}"} for name in "pq"]
+    assert {one["request"] for item in items for one in item["status"]["allocation"]["devices"]["results"]} == {"want"}
     found = [item["status"]["allocation"] for item in items]
     hosts = [one["nodeSelector"]["nodeSelectorTerms"][0]["matchFields"][0]["values"][0] for one in found]
     assert sorted(hosts) == ["n1", "n2"]

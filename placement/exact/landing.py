@@ -161,7 +161,15 @@ class Ground:
             )
         # another name, for some of its tasks may still run; names of tasks are those of groups and counts it has not
         moving = msgspec.structs.replace(
-            victim, name=self._name(number), groups=groups, task_names={}, running=None, priority=1, weight=1, value=1
+            victim,
+            name=self._name(number),
+            groups=groups,
+            task_names={},
+            claims={},
+            running=None,
+            priority=1,
+            weight=1,
+            value=1,
         )
         return rigid(moving)
 

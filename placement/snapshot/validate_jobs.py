@@ -64,6 +64,7 @@ _RARE = attrgetter(
     "restart_seconds",
     "minimum_run_seconds",
     "task_names",
+    "claims",
 )
 _NOT_RARE = _RARE(Job(name="", groups=()))
 
@@ -208,7 +209,7 @@ class JobRules:
         self.report.extend(path, _moments(job))
         if job.duration is not None:
             self.report.extend(f"{path}.duration", self._duration(job.duration))
-        if job.task_names:
+        if job.task_names or job.claims:
             self.report.extend(path, judge_task_names(job))
         known = set(group_paths(job.groups)) if job.affinity else set()
         for number_, affinity in enumerate(job.affinity):

@@ -13,10 +13,18 @@ MOST_DEPTH = 16
 
 
 def judge_task_names(job: Job) -> Iterator[Found]:
-    """Yield what is wrong with `Job.task_names`: a listed group has names for its tasks, or the first of them."""
+    """Yield what is wrong with `Job.task_names` and `Job.claims`.
+
+    A listed group has names for its tasks, or the first of them.
+    """
     if job.count > 1:
-        yield ".task_names", f"the entry stands for {show(job.count)} jobs", "give each job an entry of its own"
+        field = ".task_names" if job.task_names else ".claims"
+        yield field, f"the entry stands for {show(job.count)} jobs", "give each job an entry of its own"
         return
+    for task, claim in job.claims.items():
+        claimed, slash, request = claim.partition("/")
+        if not (claimed and slash and request):
+            yield f".claims{step(task)}", f"found {show(claim)}", 'write it as "claim/request"'
     counts = dict(_counts(job.groups))
     for path, given in job.task_names.items():
         end = f".task_names{step(path)}"

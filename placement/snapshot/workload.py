@@ -381,6 +381,9 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         Name of each task by index in the system that the job is from, such as a pod's ``namespace/name``, by path of
         the group. Not for counted jobs. A group that is not listed has no names but these; where fewer are listed than
         there are tasks, the last ones have none, as pods that do not exist yet.
+    claims : dict of str to str
+        What the cards of a task are claimed by in that system, by the name of the task: a ResourceClaim and the request
+        in it, as ``claim/request``. Not for counted jobs.
     """
 
     name: str
@@ -405,3 +408,4 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     data: tuple[DataLocality, ...] = ()
     running: Running | None = None
     task_names: dict[str, tuple[str, ...]] = NOTHING
+    claims: dict[str, str] = NOTHING

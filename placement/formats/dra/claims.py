@@ -111,6 +111,9 @@ class Claims:
         if sum(kinds.values()) > 1 and spec.devices.constraints:
             self.ledger.unsupported("devices of a claim that must be alike", "any that pass are taken", where)
         claims = [Claim(gpus=count, gpu_models=models, profile=profile) for (profile, models), count in kinds.items()]
+        requests = spec.devices.requests or []
+        if len(requests) == len(claims) == 1 and not requests[0].first_available:
+            claims = [replace(claims[0], request=requests[0].name)]
         return _joined(claims)
 
     def _request(self, file: str, path: str, request: Request, where: str) -> _Asked | None:

@@ -25,6 +25,8 @@ REQUEST = "gpu"
 def write(snapshot: Snapshot, plan: Plan) -> bytes:
     """Return a ``List`` of ResourceClaims as JSON, one for each task that the plan starts on cards.
 
+    A claim is called as `Job.claims` says, and else like its pod, with one request `REQUEST`.
+
     Raises
     ------
     InputError
@@ -39,17 +41,22 @@ def notes(snapshot: Snapshot, plan: Plan) -> list[str]:
     """Return what the claims do not say of a plan, a line each."""
     bare = sum(not any(task.place.gpus for task in tasks) for tasks in pods(snapshot, plan).values())
     said = [f"left out: {bare:,} pods without cards; write them as kubernetes"] if bare else []
-    named = "claims are called what their pods are, each with one request gpu: name them as they are in the cluster"
-    return [*said, named, *unnamed(snapshot, plan)]
+    found = [tasks[0] for tasks in pods(snapshot, plan).values() if any(task.place.gpus for task in tasks)]
+    guessed = sum(task.name not in task.job.claims for task in found)
+    if guessed:
+        what = f"{guessed:,} claims are called what their pods are, each with one request gpu"
+        said.append(f"{what}: name them as they are in the cluster")
+    return [*said, *unnamed(snapshot, plan)]
 
 
 def _claim(tasks: Sequence[PlacedTask], namespace: str, name: str) -> dict[str, Any]:
-    results = [result for task in tasks for result in _results(task)]
+    claim, _, request = tasks[0].job.claims.get(tasks[0].name, f"{name}/{REQUEST}").partition("/")
+    results = [result for task in tasks for result in _results(task, request)]
     here = {"key": "metadata.name", "operator": "In", "values": [tasks[0].place.node]}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
-        "metadata": {"namespace": namespace, "name": name},
+        "metadata": {"namespace": namespace, "name": claim},
         "status": {
             "allocation": {
                 "devices": {"results": results},
@@ -59,7 +66,7 @@ def _claim(tasks: Sequence[PlacedTask], namespace: str, name: str) -> dict[str, 
     }
 
 
-def _results(task: PlacedTask) -> list[dict[str, str]]:
+def _results(task: PlacedTask, request: str) -> list[dict[str, str]]:
     which = f"task {task.index} of {show(task.group)} in job {show(task.job_name)}"
     if task.task.mig_profile or task.task.gpu_share is not None:
         what = f"{which} takes a part of a card, which a claim of this writer cannot say"
@@ -71,7 +78,7 @@ def _results(task: PlacedTask) -> list[dict[str, str]]:
     labels = task.node.labels
     return [
         {
-            "request": REQUEST,
+            "request": request,
             "driver": labels.get(DRIVER_LABEL, NVIDIA),
             "pool": labels.get(POOL_LABEL, task.place.node),
             "device": devices[card],

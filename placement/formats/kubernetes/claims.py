@@ -65,6 +65,14 @@ class Claims:
             bool(node) and claim is not None and claim.node == node and any(one.cards for one in (claim, *claim.more))
         )
 
+    def called(self, pod: Pod) -> str:
+        """Return claim and request that all cards of a waiting pod come from; empty where that is not one."""
+        keys = _named(pod)
+        claim = self.devices.claims.get(keys[0][0]) if len(keys) == 1 else None
+        if claim is None or claim.more or claim.node or not claim.request:
+            return ""
+        return f"{keys[0][0].partition('/')[2]}/{claim.request}"
+
     def missing(self, pod: Pod) -> bool:
         """Return whether nothing says what a claim of a pod asks for."""
         return any(

@@ -47,6 +47,8 @@ class Entry:
         Label of which no two pods of its gang may have the same value.
     together : str
         Label of which all pods of its gang have to have the same value.
+    claim : str
+        For a pending pod, what its cards are claimed by, as `placement.snapshot.Job.claims` says it.
     """
 
     item: Item[Pod]
@@ -61,6 +63,7 @@ class Entry:
     nics: tuple[str, ...] = ()
     spread: str = ""
     together: str = ""
+    claim: str = ""
 
     @property
     def name(self) -> str:

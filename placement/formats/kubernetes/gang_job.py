@@ -77,6 +77,7 @@ class GangJob:
             affinity=tuple(one for one in gang.affinity if {one.a, one.b} <= titles),
             running=Running(tasks=tuple(self.places), since=min(since, default=None)) if self.running else None,
             task_names=self.names or NOTHING,
+            claims={entry.name: entry.claim for entry in entries if entry.claim} or NOTHING,
         )
 
     # --- groups --------------------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ class Jobs:
             groups=groups,
             running=None if not entry.node else Running(tasks=places_of(entry, paths, 0), since=entry.since),
             task_names=dict.fromkeys(paths, (entry.name,)) if len(paths) > 1 else NOTHING,
+            claims={entry.name: entry.claim} if entry.claim else NOTHING,
         )
 
     # --- gangs ---------------------------------------------------------------------------------------------------

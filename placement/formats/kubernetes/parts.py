@@ -247,6 +247,8 @@ class Claim:
     starts : tuple of int
     reserved_for : tuple of str
         Names of pods, in the claim's namespace.
+    request : str
+        Name of the request, where it has just one.
     more : tuple of Claim
         The rest, where it asks for or has devices of several kinds: cards and MIG instances, or several profiles.
     """
@@ -258,6 +260,7 @@ class Claim:
     cards: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
     reserved_for: tuple[str, ...] = ()
+    request: str = ""
     more: tuple[Claim, ...] = ()
 
 

@@ -262,7 +262,9 @@ class _Reader:
             self.ledger.assumed("devices that claims of pending pods have", why, item.where)
         tasks, notes = self.asks.pending(ask, tuple(part for part, _ in claimed), within)
         notes.say(self.ledger, item.where, item.file)
-        return self._entry(item, tasks)
+        entry = self._entry(item, tasks)
+        entry.claim = self.claims.called(pod)
+        return entry
 
     def _entry(self, item: Item[Pod], tasks: Tasks) -> Entry:
         spread, together = self.apart.of_itself(item)
