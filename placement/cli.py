@@ -62,6 +62,8 @@ OPTIONS = {
     "policy": "--policy",
     "job": "--job",
     "reclaim": "--reclaim",
+    "format": "FORMAT",
+    "plan": "PLAN",
 }
 """Arguments of the Python interface by the options that set them."""
 

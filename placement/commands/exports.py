@@ -9,12 +9,11 @@ import typer
 from placement.check import check as judge
 from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
 from placement.commands.options import OutputOption, SnapshotArgument
-from placement.errors import PlanError, Problem, UsageError
-from placement.formats.write import WRITERS, PlanWriter
+from placement.errors import PlanError, Problem
+from placement.formats.write import WRITERS, PlanWriter, writer_of
 from placement.planning import load_plan_or_schedule
 from placement.report.terminal import say
 from placement.snapshot.read import verified
-from placement.snapshot.report import suggestion
 from placement.timetable import Schedule
 
 
@@ -35,16 +34,13 @@ def export(
     The plan is checked first, and one that breaks a rule is not written. What the format cannot say is named in
     warnings.
     """
-    writer = WRITERS.get(name)
-    if writer is None:
-        raise UsageError.one(f"there is no format {name}", suggestion(name, list(WRITERS)), path="FORMAT")
+    writer = writer_of(name, plan is not None)
     inputs = [snapshot] if plan is None else [snapshot, plan]
     refuse_two_standard_inputs(*inputs)
     target = Output.to(STANDARD if output is None else output, inputs)
     cluster = verified(read_snapshot(snapshot))
     if isinstance(writer, PlanWriter):
-        if plan is None:
-            raise UsageError.one(f"{name} writes what a plan starts", "name a plan behind the snapshot", path="PLAN")
+        assert plan is not None
         found = load_plan_or_schedule(plan)
         if isinstance(found, Schedule):
             what = "this is a schedule, whose jobs start at later moments, expected a plan"
@@ -58,8 +54,6 @@ def export(
         document = writer.write(cluster, found)
         notes = writer.notes(cluster, found) if writer.notes is not None else ()
     else:
-        if plan is not None:
-            raise UsageError.one(f"{name} writes the snapshot alone", "leave the plan out", path="PLAN")
         document = writer.write(cluster)
         notes = writer.notes(cluster) if writer.notes is not None else ()
     for note in notes:

@@ -19,11 +19,9 @@ from placement.formats.read import named, read
 from placement.formats.source import files
 from placement.report.ledger import ledger_lines
 from placement.report.terminal import printable, tell
+from placement.snapshot.fields import MOST_CARDS, MOST_NODES
 from placement.snapshot.read import dumps
 from placement.snapshot.report import show
-
-MOST_NODES, MOST_CARDS = 1_000_000, 256
-"""Of a snapshot, and of a node."""
 
 
 class TimeUnit(StrEnum):

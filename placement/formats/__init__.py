@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from placement.errors import UsageError
 from placement.plan import Plan
 from placement.snapshot import Snapshot
 
@@ -73,17 +72,11 @@ def dump(format: str, snapshot: Snapshot, plan: Plan | None = None) -> bytes:  #
     InputError
         If the format cannot say what is in it.
     """
-    from placement.formats.write import WRITERS, PlanWriter
+    from placement.formats.write import PlanWriter, writer_of
     from placement.snapshot.read import verified
-    from placement.snapshot.report import suggestion
 
-    writer = WRITERS.get(format)
-    if writer is None:
-        raise UsageError.one(f"there is no format {format}", suggestion(format, list(WRITERS)), path="format")
+    writer = writer_of(format, plan is not None)
     if isinstance(writer, PlanWriter):
-        if plan is None:
-            raise UsageError.one(f"{format} writes what a plan starts", "give a plan too", path="plan")
+        assert plan is not None
         return writer.write(verified(snapshot), plan)
-    if plan is not None:
-        raise UsageError.one(f"{format} writes the snapshot alone", "leave the plan out", path="plan")
     return writer.write(verified(snapshot))

@@ -40,6 +40,10 @@ No two parts that match the same blanks stand side by side, so that a file of bl
 """
 
 
+_FIRST = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\{[ \t\r\n]*"(?:apiVersion|kind|rawObjects)"[ \t\r\n]*:')
+"""A JSON object of which the first key says that it is of Kubernetes."""
+
+
 class _Top(msgspec.Struct, rename="camel"):
     """What tells the JSON of one system from that of another."""
 
@@ -51,6 +55,9 @@ class _Top(msgspec.Struct, rename="camel"):
 
 def _of_json(data: bytes) -> str:
     """Return the system that a JSON object is of by its own keys, not those of what is in it; empty where none says."""
+    if _FIRST.match(data):
+        # as kubectl prints it: half a gigabyte need not be gone through to see that
+        return "kubernetes"
     try:
         top = msgspec.json.decode(data, type=_Top)
     except (msgspec.MsgspecError, RecursionError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from placement.errors import UsageError
 from placement.formats import mig_parted, table
 from placement.formats.dra import write as dra
 from placement.formats.kai import write as kai
@@ -15,6 +16,7 @@ from placement.formats.tasks import unnamed
 from placement.formats.volcano import write as volcano
 from placement.plan import Plan
 from placement.snapshot import Snapshot
+from placement.snapshot.report import suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +76,21 @@ WRITERS: Mapping[str, PlanWriter | SnapshotWriter] = {
     "csv": PlanWriter(table.write, "a row for each task"),
 }
 """By the name of the format."""
+
+
+def writer_of(name: str, has_plan: bool) -> PlanWriter | SnapshotWriter:
+    """Return what writes a format.
+
+    Raises
+    ------
+    UsageError
+        If there is no such format, or a plan is given where none is written, or none where one is.
+    """
+    writer = WRITERS.get(name)
+    if writer is None:
+        raise UsageError.one(f"there is no format {name}", suggestion(name, list(WRITERS)), path="format")
+    if isinstance(writer, PlanWriter) and not has_plan:
+        raise UsageError.one(f"{name} writes what a plan starts", "name a plan behind the snapshot", path="plan")
+    if isinstance(writer, SnapshotWriter) and has_plan:
+        raise UsageError.one(f"{name} writes the snapshot alone", "leave the plan out", path="plan")
+    return writer

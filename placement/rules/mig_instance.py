@@ -29,8 +29,7 @@ class SharedInstance:
         if task_key is None:
             return "it is a MIG instance that is shared, and the task does not ask for a share of one"
         model, profile = cast(tuple[str, str], card_key)
-        there = geometry(model)
-        if there is not None and there.profile(profile) is there.profile(cast(str, task_key)):
+        if _same(model, profile, cast(str, task_key)):
             return None
         return f"it is a {profile}, and the task takes a share of a {task_key}"
 
@@ -39,5 +38,10 @@ def serves(task: Task, gpu: Gpu) -> bool:
     """Return whether a card is what a task takes a share of: a card, or an instance of the right profile."""
     if not task.mig_instance or not gpu.mig_instance:
         return task.mig_instance == gpu.mig_instance
-    there = geometry(gpu.model)
-    return there is not None and there.profile(task.mig_instance) is there.profile(gpu.mig_instance)
+    return _same(gpu.model, gpu.mig_instance, task.mig_instance)
+
+
+def _same(model: str, one: str, other: str) -> bool:
+    """Return whether two names are of one profile of a card model; they drift with the driver."""
+    there = geometry(model)
+    return there is not None and there.profile(one) is there.profile(other)

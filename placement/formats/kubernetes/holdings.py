@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from placement.formats.kubernetes.annotations import WHOLE
+from placement.formats.kubernetes.annotations import WHOLE, numbers
 from placement.formats.kubernetes.cards import Part
 from placement.formats.kubernetes.needs import MEBIBYTE
 from placement.formats.kubernetes.parts import Offer
@@ -295,9 +295,3 @@ def _slots(text: str) -> list[int | None] | None:
     if not all(part == WHOLE or re.fullmatch(r"[0-9]{1,6}", part, re.ASCII) for part in parts):
         return None
     return [None if part == WHOLE else int(part) for part in parts]
-
-
-def numbers(text: str) -> list[int] | None:
-    """Return the numbers of an annotation, in their order; None where it is something else."""
-    parts = [part.strip() for part in text.split(",")]
-    return [int(part) for part in parts] if all(re.fullmatch(r"[0-9]{1,6}", part, re.ASCII) for part in parts) else None
