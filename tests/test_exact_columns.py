@@ -57,6 +57,7 @@ def price_and_compare(instance: Instance, prices: np.ndarray, most: int = 4) -> 
     classes, shapes = len(instance.classes), len(instance.shapes)
     none = np.zeros((classes, shapes), dtype=np.int64)
     every = [contents(instance, k, most) for k in range(classes)]
+    relaxed = pricer.relaxed(prices)
     for width in (1, 3, 1000):
         found = pricer.price(prices, np.zeros(classes), none, width=width, tolerance=0.0)
         for k in range(classes):
@@ -65,6 +66,7 @@ def price_and_compare(instance: Instance, prices: np.ndarray, most: int = 4) -> 
             assert counts in every[k]
             assert float(np.array(counts) @ prices[k].clip(0)) == pytest.approx(found.value[k])
             assert found.bound[k] >= best
+            assert relaxed[k] >= best
             assert found.bound[k] >= found.value[k]
             if width == 1000:
                 assert found.value[k] == pytest.approx(best)
@@ -125,6 +127,22 @@ def test_prices_with_cards_of_two_models_and_shares_of_several(seed: int) -> Non
     instance = random_node(seed)
     rng = np.random.default_rng(seed)
     price_and_compare(instance, rng.uniform(0.1, 1.0, size=(len(instance.classes), len(instance.shapes))), most=8)
+
+
+def test_classes_of_two_models_are_priced_apart() -> None:
+    # 24 nodes of each of two models, no two with as many cores, and no task that may run on both: two searches of
+    # two tasks each take no more steps than one search of four.
+    nodes = tuple(
+        Node(name=f"{model}{cpu}", cpu=cpu, gpus=(Gpu(model=model, count=2),)) for model in "AB" for cpu in range(1, 25)
+    )
+    jobs = tuple(job(f"{m}{g}", 2, gpus=g, cpu=4 * g - 1, gpu_models=(m,)) for m in "AB" for g in (1, 2))
+    instance = compile_snapshot(Snapshot(nodes=nodes, jobs=jobs))
+    batches = [batch.classes for batch in Pricer(instance).batches]
+    assert [len(classes) for classes in batches] == [24, 24]
+    models = [{instance.snapshot.nodes[instance.classes[k].nodes[0]].gpus[0].model for k in b} for b in batches]
+    assert sorted(model for some in models for model in some) == ["A", "B"]
+    rng = np.random.default_rng(0)
+    price_and_compare(instance, rng.uniform(0.1, 1.0, size=(48, 4)))
 
 
 def test_two_times_four_tenths_are_not_eight_tenths() -> None:

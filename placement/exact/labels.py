@@ -55,7 +55,15 @@ class Labels:
 
     def take(self, which: Ints | Bools) -> Labels:
         """Return some of the rows, copied."""
-        return Labels(*(getattr(self, field.name)[which] for field in fields(self)))
+        # written out, not field by field: nothing else here is called as often
+        return Labels(
+            self.node[which],
+            self.room[which],
+            self.cards[which],
+            self.value[which],
+            self.counts[which],
+            self.zones[which],
+        )
 
     def __len__(self) -> int:
         return len(self.node)
@@ -75,6 +83,8 @@ class Nodes:
     ----------
     takes : bool array (S, K)
         Whether one task of a shape has room on a node of the class when nothing new is there.
+    admits : bool array (S, K)
+        Whether a shape may lie on such a node and on some card of it, whatever is free there.
     need : int array (S, Q)
     room : int array (K, Q)
         In the order of `Labels.room`: of the resources only those that can run out first, then units, then whole cards.
@@ -94,6 +104,10 @@ class Nodes:
         self.gpus = np.array([s.gpus for s in instance.shapes], dtype=np.int64)
         self.units = np.array([s.units if s.gpus else 0 for s in instance.shapes], dtype=np.int64)
         self.memory = np.array([s.memory if s.gpus else 0 for s in instance.shapes], dtype=np.int64)
+        present = np.zeros((len(first), state.admits_card.shape[1]), dtype=np.bool_)
+        present[np.arange(len(first))[:, None], state.kind[first]] = True
+        on_cards = state.admits_card @ present.T
+        self.admits: Bools = instance.admits_node & (on_cards | (self.gpus == 0)[:, None])
         self.is_whole: Bools = (self.units == instance.card_units) & (self.gpus > 0)
         units, kind = state.units[first], state.kind[first]
         whole = (units == instance.card_units) & (kind >= 0)

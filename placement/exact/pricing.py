@@ -13,6 +13,7 @@ up and their bounds kept, so :math:`\bar z_k \ge z_k` whatever the width.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +23,15 @@ from placement.exact.arrays import Floats
 from placement.exact.cardbound import CardBound
 from placement.exact.labels import Labels, Nodes, joined
 from placement.exact.multipliers import multipliers
-from placement.instance import Instance, Ints
+from placement.instance import Bools, Instance, Ints
 from placement.solver import Limits
 
 CUTS = (0.0, 0.4, 0.7)
 """Where in the order of tasks the rest gets prices of resources of its own."""
 FRESH, AGAIN = 3, 1
 """Rounds of improving prices of resources: the first time, and when those of the last pricing are at hand."""
+LEAST_CLASSES, MOST_STEPS = 24, 2.5
+"""Classes of one search on average, and steps of all relative to those of one over all classes, to split it."""
 SAFE = 1 + 1e-9
 """What values in double precision are widened by to be bounds."""
 
@@ -65,12 +68,32 @@ class Pricer:
         self.wanted = demand(instance)
         self.takes = self.nodes.takes.T & (self.wanted > 0)
         plain, zoned = self.nodes.plain, self.nodes.zoned
-        self.batches = [_Batch(np.flatnonzero(some), {}) for some in (plain, ~plain & ~zoned, zoned)]
+        admits = self.nodes.admits.T & (self.wanted > 0)
+        alike = [np.flatnonzero(some) for some in (plain, ~plain & ~zoned, zoned)]
+        self.batches = [_Batch(classes, {}) for some in alike for classes in _parts(admits, some)]
 
     def forget(self) -> None:
         """Start afresh with prices of resources: those of another objective are of no use."""
         for batch in self.batches:
             batch.charges.clear()
+
+    def relaxed(self, prices: Floats) -> Floats:
+        """Return for each class a value that no content exceeds, shape (K,), without a search for any; see `price`."""
+        prices = self._positive(prices)
+        most = np.zeros(len(prices))
+        for batch, mine in self._worthwhile(prices):
+            most[mine] = _Run(self, prices, mine, batch.charges).relaxed()
+        return most * SAFE
+
+    def _positive(self, prices: Floats) -> Floats:
+        return np.where(self.takes, np.maximum(prices, 0.0), 0.0)
+
+    def _worthwhile(self, prices: Floats) -> Iterator[tuple[_Batch, Ints]]:
+        """Yield each batch and its classes but for those on which nothing is worth anything."""
+        for batch in self.batches:
+            mine = batch.classes[(prices[batch.classes] > 0).any(axis=1)]
+            if len(mine):
+                yield batch, mine
 
     def price(
         self,
@@ -99,14 +122,22 @@ class Pricer:
         limits : Limits, optional
             At the deadline the search is given up; bounds are bounds all the same.
         """
-        prices = np.where(self.takes, np.maximum(prices, 0.0), 0.0)
+        prices = self._positive(prices)
         best = _Best(value.copy(), counts.astype(np.int64), np.zeros(len(value)), tolerance)
-        for batch in self.batches:
-            # classes on which nothing is worth anything have nothing to find
-            mine = batch.classes[(prices[batch.classes] > 0).any(axis=1)]
-            if len(mine):
-                _Run(self, prices, best, mine, batch.charges).run(width, limits or Limits())
+        for batch, mine in self._worthwhile(prices):
+            _Run(self, prices, mine, batch.charges).run(best, width, limits or Limits())
         return Priced(best.value, best.counts, np.maximum(best.value * (1 + tolerance), best.dropped) * SAFE)
+
+
+def _parts(admits: Bools, classes: Ints) -> list[Ints]:
+    """Return classes apart by the tasks that they admit, or all of them together where that would be more steps.
+
+    A search goes through all tasks that some of its classes take, at a cost for each step and one for each class in it.
+    """
+    kinds, kind = np.unique(admits[classes], axis=0, return_inverse=True)
+    if len(classes) < LEAST_CLASSES * len(kinds) or kinds.sum() > MOST_STEPS * kinds.any(axis=0).sum():
+        return [classes]
+    return [classes[kind.ravel() == number] for number in range(len(kinds))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +180,22 @@ class _Best:
 class _Run:
     """One search over some node classes."""
 
-    def __init__(self, pricer: Pricer, prices: Floats, best: _Best, which: Ints, charges: dict[float, Floats]) -> None:
-        self.nodes, self.best, self.which, self.prices = pricer.nodes, best, which, prices
+    def __init__(self, pricer: Pricer, prices: Floats, which: Ints, charges: dict[float, Floats]) -> None:
+        self.nodes, self.which, self.prices, self.charges = pricer.nodes, which, prices, charges
         self.wanted = pricer.wanted
         need = self.nodes.need
         size = (need / np.maximum(self.nodes.room[which].mean(axis=0), 1e-9)).max(axis=1)
         order = np.lexsort((np.arange(len(size)), -size))
         self.order = order[(prices[which][:, order] > 0).any(axis=0)]
         self.bound = CardBound(self.nodes, which, self.order, prices[which][:, self.order], self.wanted[self.order])
-        self.bound.fix(np.stack([self._charge(cut, charges) for cut in CUTS], axis=1))
 
-    def _charge(self, cut: float, charges: dict[float, Floats]) -> Floats:
+    def relaxed(self) -> Floats:
+        """Return what contents are worth at most at the prices of resources for all tasks."""
+        return np.asarray(self.bound.root(self._charge(CUTS[0])[:, None])[:, 0])
+
+    def _charge(self, cut: float) -> Floats:
         """Return prices of resources for the tasks from a cut of the order on, near the last ones if there are any."""
+        charges = self.charges
         first = int(cut * len(self.order))
         known = cut in charges
         if not known:
@@ -173,8 +208,10 @@ class _Run:
         charges[cut][self.which] = charge
         return charge
 
-    def run(self, width: int, limits: Limits) -> None:
+    def run(self, best: _Best, width: int, limits: Limits) -> None:
         """Search; `best` has what was found."""
+        self.best = best
+        self.bound.fix(np.stack([self._charge(cut) for cut in CUTS], axis=1))
         labels = self.nodes.empty(self.which)
         root = self.bound.reach(labels, 0)
         for step, shape in enumerate(self.order.tolist()):
