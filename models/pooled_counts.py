@@ -37,5 +37,5 @@ def add(m: Any, instance: Instance) -> None:
     for pair, shape in enumerate(view.shape.tolist()):
         if rows[shape].variables:
             rows[shape].add(-1.0, n[pair])
-    add_rows(m, "room_for_started_tasks", [row for row in rows if row.variables])
+    add_rows(m, "room_for_started_tasks", rows)
     draft.n, draft.t = n, t

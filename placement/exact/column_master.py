@@ -7,7 +7,8 @@ class no column, known or not, has anything to add, so the duals bound the probl
 .. math:: UB(\pi, \mu) = \max_t (v - \pi)^\top t + \sum_k N_k \bar z_k(\pi, \mu) + \mu^\top b,
 
 the first term over the relaxed counts of gangs, :math:`\mu` and *b* the duals and right-hand sides of all other rows.
-`placement.exact.duality` adds it up with outward rounding.
+`placement.exact.duality` adds it up with outward rounding. The restricted master's first prices are far from any good
+bound, so where another relaxation has prices (see `placement.exact.shadow`) the rounds start from these.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from placement.exact.arrays import Floats, Program, program
 from placement.exact.layout import Layout
 from placement.exact.pricing import Priced, Pricer
 from placement.exact.relaxation import Relaxation
+from placement.exact.shadow import Shadow
 from placement.exact.timing import Timing
 from placement.instance import Instance, Ints
 from placement.models import node_columns
@@ -133,7 +135,9 @@ class ColumnMaster:
         last = order[np.diff(self._classes[order], append=-1) != 0]
         return worth[last], self._counts[last]
 
-    def bounds(self, target: Target, held: Mapping[Target, int], gap: float, limits: Limits) -> Iterator[int | None]:
+    def bounds(
+        self, target: Target, held: Mapping[Target, int], gap: float, limits: Limits, near: Shadow | None = None
+    ) -> Iterator[int | None]:
         """Yield the best bound on an objective after each round, in units of the instance; None while there is none.
 
         Parameters
@@ -144,10 +148,16 @@ class ColumnMaster:
         gap : float
             The rounds end when the bound is so near the restricted master's value, relative to it.
         limits : Limits
+        near : Shadow, optional
+            Prices to start from: what they prove comes before the first round.
         """
         scale = power_of_two(coefficients(self.instance, self.view.leaves, target).tolist())
         relaxation = _ColumnRelaxation(self, self._program({target: scale}, held, self.columns), limits)
         self.pricer.forget()
+        if near is not None:
+            relaxation.begin(near)
+            self.prices = relaxation.center_prices()
+            yield None if relaxation.least == math.inf else math.floor(relaxation.least / scale)
         for value, bound in relaxation.rounds():
             self.prices = relaxation.center_prices()
             best = None if bound == math.inf else math.floor(bound / scale)
@@ -214,6 +224,16 @@ class _ColumnRelaxation(Relaxation):
         self.least = math.inf
         self.value = -math.inf
         self.care = 0 if len(instance.classes) >= MANY_CLASSES else 1
+
+    def begin(self, near: Shadow) -> None:
+        """Bound the problem at prices that another relaxation found; the rounds start near them."""
+        began = time.perf_counter()
+        y = self.duals_named(near.others)
+        listed = self.cover >= 0
+        y[self.cover[listed]] = near.shape[listed]
+        y[self.nodes] = self.master.pricer.relaxed(self._prices(y)) + 1e-12 * float(y.max(initial=0.0))
+        self.least, self.center = self.bound(y), y
+        self.timing.add("price", time.perf_counter() - began)
 
     def rounds(self) -> Iterator[tuple[float, float]]:
         """Yield the value over the known columns and the best bound over all of them, round by round."""

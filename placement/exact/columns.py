@@ -20,6 +20,7 @@ from placement.exact.fill import fill
 from placement.exact.labels import Nodes
 from placement.exact.layout import Layout
 from placement.exact.ledger import Ledger
+from placement.exact.shadow import Shadow
 from placement.exact.tight import fill_exactly
 from placement.exact.timing import Timing
 from placement.exact.tune import improve, polish
@@ -103,7 +104,7 @@ class Columns:
             polish(ledger, self.rest, self.timing)
         return ledger.result(self.timing, proven=not self.rest)
 
-    def pursue(self, focus: int, rounds: int | None = None) -> None:
+    def pursue(self, focus: int, rounds: int | None = None, near: Shadow | None = None) -> None:
         """Bound a target by column generation, and choose whole columns, early and once more if there is a gap.
 
         Parameters
@@ -111,9 +112,11 @@ class Columns:
         focus : int
         rounds : int, optional
             After which to choose columns and leave it at that.
+        near : Shadow, optional
+            Prices to start from.
         """
         self._master.learn(self.ledger.standing.layout)
-        self._generate(focus, rounds)
+        self._generate(focus, rounds, near)
         if self.ledger.done(focus):
             return
         if rounds is None:
@@ -124,16 +127,17 @@ class Columns:
     def _is_last(self, focus: int) -> bool:
         return focus == len(self.ledger.targets) - 1 and not self.rest
 
-    def _generate(self, focus: int, most: int | None) -> None:
+    def _generate(self, focus: int, most: int | None, near: Shadow | None) -> None:
         """Generate columns for a target, given what the standing has of the earlier ones."""
         ledger = self.ledger
         limits, soon = ledger.share(0.6), ledger.share(EARLY_SHARE)
         gap = max(GENERATION_GAP, limits.gap / 4)
         turn, share = EARLY_ROUNDS, FIRST_SHARE
-        rounds = self._master.bounds(ledger.targets[focus], ledger.held(focus), gap, limits)
+        rounds = self._master.bounds(ledger.targets[focus], ledger.held(focus), gap, limits, near)
         # columns that are chosen on the way change what the standing has; bounds speak of what it had
         given = ledger.standing.ranks[:focus]
-        for number, bound in enumerate(rounds, 1):
+        # what the prices to start from prove comes before the first round
+        for number, bound in enumerate(rounds, 1 if near is None else 0):
             if bound is not None:
                 ledger.prove(focus, bound, given)
                 ledger.tell_bounds(f"bound on {ledger.targets[focus][0]}")

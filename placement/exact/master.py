@@ -15,6 +15,7 @@ from placement.exact.arrays import Floats, Program, program
 from placement.exact.patterns import Pricer, of_one_type
 from placement.exact.relaxation import PoolRelaxation
 from placement.exact.rounding import is_large, parts_by_domain, rounded
+from placement.exact.shadow import Shadow, shadow
 from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models import pooled
@@ -91,6 +92,8 @@ class Master:
         """Room by pair in the latest relaxation."""
         self._seed = seed
         self._timing = timing
+        self._bounded: tuple[Target, Program, dict[str, int], Floats] | None = None
+        """The target bounded last, its relaxation, the rows of that by name, and the duals of the best bound."""
         self._last: tuple[object, Program] | None = None
         """The program built last, and what it was built for."""
 
@@ -119,6 +122,7 @@ class Master:
             value, bound, missing = solved
             if math.floor(bound / scale) < best:
                 best = math.floor(bound / scale)
+                self._bounded = target, arrays, relaxation.row_number, relaxation.duals
                 yield int(best)
             if not missing or math.floor(value / scale + 1e-6) >= best:
                 return
@@ -180,6 +184,16 @@ class Master:
         self._timing.add("handover", solved.handover)
         bound = None if solved.bound is None else math.floor(solved.bound / scale + 1e-6)
         return bound, solved.why is not highs.Why.TIME
+
+    def shadow(self, target: Target) -> Shadow | None:
+        """Return what tasks are worth at the best bound on a target; None where another target was bounded last.
+
+        There is no answer either where there are domain limits: this model and the one over columns charge for them in
+        different units.
+        """
+        if self._bounded is None or self._bounded[0] != target or self.view.instance.limits:
+            return None
+        return shadow(self.view, *self._bounded[1:])
 
     def idle_price(self) -> Floats:
         """Return for each pool what its cards are worth at most at the latest prices, on average and per unit."""

@@ -123,7 +123,8 @@ class Pipeline:
         if self._columns is None:
             self._columns = Columns(self.ledger, timing=self.timing, retouch=self._retouch)
         complete = self._pairs <= FEW_PAIRS
-        self._columns.pursue(focus, None if complete else EARLY_ROUNDS)
+        near = self._roughly().master.shadow(self.ledger.targets[focus])
+        self._columns.pursue(focus, None if complete else EARLY_ROUNDS, near)
         return complete
 
     def _retouch(self) -> None:

@@ -27,6 +27,11 @@ class Relaxation:
     timing : Timing
     options : mapping of str to value, optional
         Of the solver.
+
+    Attributes
+    ----------
+    row_number : dict of str to int
+        Rows by name. Taken down at once, for a program no longer knows the names when its model is gone.
     """
 
     def __init__(self, arrays: Program, seed: int, timing: Timing, options: Mapping[str, object] | None = None) -> None:
@@ -34,11 +39,19 @@ class Relaxation:
         began = time.perf_counter()
         self._session = highs.Session(arrays, seed=seed, options=options)
         timing.add("handover", time.perf_counter() - began)
-        self._row_number = {arrays.rows(row): row for row in range(arrays.size[0])}
+        self.row_number = {arrays.rows(row): row for row in range(arrays.size[0])}
 
     def rows_of(self, family: str, count: int) -> Ints:
         """Return the rows of a family of constraints by index; -1 for those that are empty, which are skipped."""
-        return np.array([self._row_number.get(f"{family}[{i}]", -1) for i in range(count)], dtype=np.int64)
+        return np.array([self.row_number.get(f"{family}[{i}]", -1) for i in range(count)], dtype=np.int64)
+
+    def duals_named(self, duals: Mapping[str, float]) -> Floats:
+        """Return duals of all rows: those given by name, of the rows that are there, and 0 for all others."""
+        found = np.zeros(len(self.row_number))
+        for name, dual in duals.items():
+            if name in self.row_number:
+                found[self.row_number[name]] = dual
+        return found
 
     def solve(self, time_limit: float) -> highs.Solved:
         """Solve from the last basis."""
@@ -84,6 +97,8 @@ class PoolRelaxation(Relaxation):
     ----------
     room : float array
         By pair of the view, in the latest solution.
+    duals : float array
+        By row, those that prove the latest bound.
     """
 
     def __init__(self, view: Pooling, arrays: Program, seed: int, timing: Timing, missing: Missing) -> None:
@@ -93,6 +108,7 @@ class PoolRelaxation(Relaxation):
         self._slot_row = self.rows_of("slots", self._first_slot[-1])
         self._card_row = self.rows_of("cards", self._first_card[-1])
         self.room: Floats = np.zeros(0)
+        self.duals: Floats = np.zeros(0)
 
     def priced(self, time_limit: float) -> tuple[float, float, list[Pattern]] | None:
         """Return the value over the present patterns, a bound over all of them, and patterns that are missing."""
@@ -110,6 +126,7 @@ class PoolRelaxation(Relaxation):
         present = self._card_row >= 0
         duals[self._card_row[present]] = true_price[present] * (1 + 1e-12)
         bound = self.bound(duals)
+        self.duals = duals
         self.timing.add("price", time.perf_counter() - began)
         return solved.objective, bound, missing
 
