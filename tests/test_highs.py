@@ -361,3 +361,31 @@ def test_session_generates_the_columns_of_a_cutting_stock_problem() -> None:
     grown = highs.solve(session.program)
     assert grown.objective is not None
     assert grown.objective >= math.ceil(solved.objective or 0)
+
+
+def test_each_solve_of_a_session_has_its_time_limit_to_itself() -> None:
+    """The clock of HiGHS runs on over all runs; 0.3 s are for each of many that take more together."""
+    size, rng = 120, np.random.default_rng(1)
+    session = highs.Session(
+        program_of_rows(
+            sense=-1,
+            cost=[1] * size,
+            lower=[0] * size,
+            upper=[INF] * size,
+            integer=[False] * size,
+            rows=[(-INF, {j: float(rng.integers(1, 100)) for j in range(size)}, 1000) for _ in range(size)],
+        )
+    )
+    spent = 0.0
+    while spent < 0.35:
+        solved = session.solve(time_limit=0.3)
+        assert solved.why is highs.Why.OPTIMAL
+        spent += solved.seconds
+        session.add_columns(
+            cost=np.full(size, float(rng.integers(1, 3))),
+            lower=np.zeros(size),
+            upper=np.full(size, INF),
+            start=np.arange(0, size * size + 1, size, dtype=np.int32),
+            index=np.tile(np.arange(size, dtype=np.int32), size),
+            value=rng.integers(1, 100, size * size).astype(np.float64),
+        )

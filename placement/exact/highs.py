@@ -264,7 +264,8 @@ class Session:
         """Solve the linear relaxation from the last basis."""
         if not len(self._program.cost):
             return _without_columns(self._program.relaxed())
-        set_option(self._solver, "time_limit", max(0.0, time_limit))
+        # the solver's clock runs on over all of its runs
+        set_option(self._solver, "time_limit", self._solver.getRunTime() + max(0.0, time_limit))
         began = time.perf_counter()
         status = run(self._solver)
         seconds = time.perf_counter() - began
