@@ -34,6 +34,11 @@ class Filling:
     deadline : float
         On the clock of `time.monotonic`.
     seed : int
+
+    Attributes
+    ----------
+    order : int array (N,)
+        The node of each row.
     """
 
     def __init__(self, instance: Instance, rule: type[Rule], deadline: float, seed: int) -> None:
@@ -56,6 +61,7 @@ class Filling:
         self._domains = Domains(self._nodes) if any(self._tied) else None
         self._deadline = deadline
         self._row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
+        self.order: Ints = np.array([self._nodes.node(row) for row in range(self._nodes.count)], dtype=np.int64)
         self._placed = 0
         self._open: Bools | None = None
         self._gangs: dict[tuple[Branch, tuple[Affinity, ...]], int] = {}

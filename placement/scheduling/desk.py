@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
@@ -14,12 +14,18 @@ from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
-from placement.scheduling.line import Line
+from placement.scheduling.line import Line, Turns
 from placement.scheduling.timing import Stretch
 from placement.scheduling.view import Live as Live
 from placement.scheduling.view import View
 from placement.scheduling.work import NEVER as NEVER
 from placement.scheduling.work import Work
+
+Key = Callable[["Desk", int], tuple[float, ...] | float]
+"""Of a job that waits; the smallest comes first."""
+
+Apart = Callable[["Desk", int], Hashable]
+"""Of a job; that one was refused says nothing of another for which this is something else."""
 
 MOST_HELD_BACK = 10
 """Most jobs of which is noted that a quota kept them waiting."""
@@ -38,13 +44,26 @@ class Desk(View):
     ) -> None:
         """Start with what runs now; see `placement.scheduling.view.View`."""
         super().__init__(work, rule, seed, slow, deadline)
-        self._lines: dict[Callable[[Desk, int], tuple[float, ...] | float], Line] = {}
+        self._lines: dict[tuple[Key, Apart | None, bool], Line] = {}
 
-    def line(self, key: Callable[[Desk, int], tuple[float, ...] | float]) -> list[int]:
+    def line(self, key: Key) -> list[int]:
         """Return the jobs that wait by a key, which may change for a job only when it is stopped."""
-        if key not in self._lines:
-            self._lines[key] = Line(self.waiting, partial(key, self))
-        return self._lines[key].jobs()
+        if (key, None, False) not in self._lines:
+            self._lines[key, None, False] = Line(self.waiting, partial(key, self))
+        return self._lines[key, None, False].jobs()
+
+    def turns(self, key: Key, apart: Apart | None = None) -> Turns:
+        """Return the same jobs to be tried in turn, where one that is refused may stand for all that are alike.
+
+        These are those of which none fits, once one did not, until something comes free; see `refused_alike`.
+        """
+        if (key, apart, True) not in self._lines:
+            self._lines[key, apart, True] = Line(self.waiting, partial(key, self), partial(self._alike, apart))
+        return self._lines[key, apart, True].turns()
+
+    def _alike(self, apart: Apart | None, job: int) -> Hashable:
+        kind = self.refused_alike(job)
+        return None if kind < 0 else (kind, apart and apart(self, job))
 
     # --- doing ---------------------------------------------------------------------------------------------------
 

@@ -63,6 +63,7 @@ class Loop:
         """
         self.desk, self._policy = desk, policy
         self._work = desk.work
+        self._any_hard = any(desk.work.hard)
         self._events: list[tuple[int, int, int]] = sorted(happenings)
         """Moment, what happens (see below) and to which job or node."""
         self._ends: dict[int, Live] = {}
@@ -189,7 +190,7 @@ class Loop:
 
     def _drop_late(self) -> None:
         desk, work = self.desk, self._work
-        if not any(work.hard):
+        if not self._any_hard:
             return
         for job in [job for job in desk.waiting if work.hard[job]]:
             if desk.now + desk.length(job) > int(work.deadline[job]):

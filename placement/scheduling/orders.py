@@ -34,21 +34,27 @@ class ListPolicy:
 
     def decide(self, desk: Desk) -> None:
         """Start what fits; where a job that is overdue does not, what follows may not delay it."""
-        held = None
-        for job in self._line(desk):
+        if desk.work.max_wait is not None:
+            self._by_age(desk)
+            return
+        turns = desk.turns(self.key)
+        while turns.head() is not None:
+            job = turns.take()
+            if desk.start(job):
+                continue
+            if self.strict:
+                return
+            turns.refuse(job)  # what is free only gets less from here on
+
+    def _by_age(self, desk: Desk) -> None:
+        key, held = aged(self.key), None
+        for job in sorted(desk.waiting, key=lambda one: (key(desk, one), one)):
             if desk.start(job) if held is None else start_beside(desk, job, held):
                 continue
             if self.strict:
                 return
             if held is None and overdue(desk, job):
                 held = held_for(desk, job)
-
-    def _line(self, desk: Desk) -> Sequence[int]:
-        if desk.work.max_wait is None:
-            line = desk.line(self.key)
-            return line if self.strict else desk.that_may_fit(line)  # what is free only gets less from here on
-        key = aged(self.key)
-        return sorted(desk.waiting, key=lambda one: (key(desk, one), one))
 
 
 Held = tuple[int, int, tuple[Placed, ...]]

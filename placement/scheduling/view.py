@@ -19,8 +19,12 @@ from placement.quota import Cards, Short
 from placement.scheduling.admission import Admission, Taken
 from placement.scheduling.clock import Clock
 from placement.scheduling.counting import counts_say_it, least_units
+from placement.scheduling.line import Waiting
 from placement.scheduling.timing import Stretch
 from placement.scheduling.work import NEVER, Work
+
+Spots = tuple[Ints, Ints]
+"""Cards, numbered node by node, and how many units of each."""
 
 
 @dataclass(slots=True)
@@ -76,7 +80,7 @@ class View:
     work : Work
     clock : Clock
     now : int
-    waiting : dict of int to int
+    waiting : Waiting
         Jobs that may start, by the time at which each came to wait.
     live : dict of int to Live
     todo : dict of int to Fraction
@@ -126,7 +130,7 @@ class View:
             On the clock of `time.monotonic`; after it placing a task raises `OutOfTimeError`.
         """
         self.work, self.clock, self.now = work, Clock(work.instance), 0
-        self.waiting: dict[int, int] = {}
+        self.waiting = Waiting()
         self.live: dict[int, Live] = {}
         self.todo: dict[int, Fraction] = {}
         self.stretches: list[Stretch] = []
@@ -141,6 +145,16 @@ class View:
         """Where a job of each kind is placed on the empty cluster."""
         self._empty: Filling | None = None
         self._closed = len(work.windows) > 0
+        shapes = work.instance.shapes
+        self._of_leaf = [[shapes[leaf.shape].of_cards for leaf in one.leaves] for one in work.instance.job_classes]
+        """Card units that a task of each leaf of a class of jobs takes."""
+        self._wanted = [
+            sum(leaf.count * leaf.copies * units for leaf, units in zip(one.leaves, of_leaf, strict=True))
+            for one, of_leaf in zip(work.instance.job_classes, self._of_leaf, strict=True)
+        ]
+        self._per_card = [[shapes[leaf.shape].units for leaf in one.leaves] for one in work.instance.job_classes]
+        self._spots: dict[int, tuple[Sequence[Placed], Spots]] = {}
+        """Where each job that runs or ran last was, as `spots` returns it."""
         least = [least_units(work.instance, one.root) for one in work.instance.job_classes]
         self._least_units: list[int] = [least[one] for one in self._class]
         self.lowest = int(work.priority.min(initial=0))
@@ -153,6 +167,7 @@ class View:
         self.short: dict[int, Short] = {}
         self.held_back: dict[int, Short] = {}
         self.changes = 0
+        self._minimum_run: list[int] = work.minimum_run.tolist()
         most = work.instance.snapshot.policy.max_preemptions
         self._most_stopped = work.jobs if most is None else most
         self._stopped: set[int] = set()
@@ -212,9 +227,7 @@ class View:
 
     def cards(self, job: int) -> int:
         """Return how many card units a job wants in all."""
-        one = self.work.instance.job_classes[self._class[job]]
-        shapes = self.work.instance.shapes
-        return sum(leaf.count * leaf.copies * shapes[leaf.shape].of_cards for leaf in one.leaves)
+        return self._wanted[self._class[job]]
 
     def tasks(self, job: int) -> int:
         """Return how many tasks a job wants in all."""
@@ -222,8 +235,8 @@ class View:
 
     def units(self, job: int, tasks: Iterable[Placed]) -> list[tuple[int, int]]:
         """Return the node of each task of a job, and the card units that the task takes."""
-        leaves, shapes = self.work.instance.job_classes[self._class[job]].leaves, self.work.instance.shapes
-        return [(node, shapes[leaves[leaf].shape].of_cards) for leaf, _, (node, _) in tasks]
+        of_leaf = self._of_leaf[self._class[job]]
+        return [(node, of_leaf[leaf]) for leaf, _, (node, _) in tasks]
 
     def least_units(self, job: int) -> int:
         """Return the card units without which a job does not run."""
@@ -231,7 +244,40 @@ class View:
 
     def units_of(self, job: int, tasks: Iterable[Placed]) -> int:
         """Return the card units that some tasks of a job take."""
-        return sum(units for _, units in self.units(job, tasks))
+        of_leaf = self._of_leaf[self._class[job]]
+        return sum([of_leaf[leaf] for leaf, _, _ in tasks])
+
+    def spots(self, job: int, tasks: Sequence[Placed]) -> Spots:
+        """Return the cards that some tasks of a job take, numbered node by node, and how many units of each."""
+        known = self._spots.get(job)
+        if known is None or known[0] is not tasks:
+            widest, per_card = self.work.instance.widest, self._per_card[self._class[job]]
+            pairs = [
+                (node * widest + card, per_card[leaf])
+                for leaf, _, (node, cards) in tasks
+                for card in cards
+                if card < widest
+            ]
+            found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+            known = self._spots[job] = tasks, (found[:, 0].copy(), found[:, 1].copy())
+        return known[1]
+
+    def idle_units(self) -> Ints:
+        """Return the free units of each healthy card, numbered node by node; none where the node is shut."""
+        units, healthy = self.filling.idle_units()
+        found = np.empty((self.work.instance.nodes, self.work.instance.widest), dtype=np.int64)
+        found[self.filling.order] = np.where(healthy, units, 0)[:, : self.work.instance.widest]
+        return found.reshape(-1)
+
+    def least_tasks(self, job: int) -> tuple[int, int] | None:
+        """Return how many tasks a job needs at least, and the card units of each; None where counts do not say all.
+
+        That is where `counts` is false, where its tasks are not all alike, or take no cards.
+        """
+        of_leaf = self._of_leaf[self._class[job]]
+        if not self.counts or len(of_leaf) != 1 or not of_leaf[0]:
+            return None
+        return self._least_units[job] // of_leaf[0], of_leaf[0]
 
     def may_fit(self, job: int, more: int = 0) -> bool:
         """Return whether as many card units are free as a job needs, held places and some `more` among them."""
@@ -288,7 +334,9 @@ class View:
         work, live = self.work, self.live[job]
         if not work.preemptible[job] or work.hard[job] or live.end >= NEVER or not self._may_come_back(job):
             return NEVER
-        return live.since + int(work.minimum_run[job]) if self.may_stop_together([job]) else NEVER
+        if job in work.ongoing and not self.may_stop_together([job]):
+            return NEVER
+        return live.since + self._minimum_run[job]
 
     def may_stop_together(self, jobs: Iterable[int]) -> bool:
         """Return whether no more running jobs would be stopped, with some that run, than the snapshot's policy allows.

@@ -6,34 +6,48 @@ import heapq
 from collections.abc import Callable, Sequence
 
 from placement.instance import Ints
-from placement.scheduling.desk import Desk
-from placement.scheduling.orders import Key
+from placement.scheduling.desk import Apart, Desk, Key
+from placement.scheduling.line import Ranked
+from placement.scheduling.room import Room
 
 Choice = Callable[[Desk, int], tuple[list[int], Ints | None] | None]
-"""Of a job that waits and does not fit: jobs to stop for it and the nodes that it then keeps to (None for all)."""
+"""Of a job that waits and does not fit: jobs to stop for it and the nodes that it then keeps to (None for all).
+
+No jobs if it is not to start now. None if it does not fit even without all jobs that might be stopped for it.
+"""
 
 
-def serve(desk: Desk, key: Key, choose: Choice) -> None:
+def serve(desk: Desk, key: Key, choose: Choice, apart: Apart | None = None) -> None:
     """Try all that wait by a key, start each job that fits or for which others are stopped, and try those in turn.
 
     Whoever is stopped for a job must come after it, and the key change for a job that waits only when it is stopped.
+    Who comes later may have no more jobs to stop, of those that `apart` says the same of. So once a job does not fit
+    without all of them, none that is alike fits before others are stopped.
     """
-    line, place = desk.line(key), 0
-    stopped: list[tuple[tuple[float, ...] | float, int]] = []
-    while stopped or place < len(line):
-        if stopped and (place == len(line) or stopped[0] < (key(desk, line[place]), line[place])):
-            _, job = heapq.heappop(stopped)
+    turns = desk.turns(key, apart)
+    stopped: list[Ranked] = []
+    while (head := turns.head()) is not None or stopped:
+        if stopped and (head is None or stopped[0] < head):
+            now = heapq.heappop(stopped)
+            if turns.is_refused(now[1]):
+                continue
         else:
-            job, place = line[place], place + 1
+            assert head is not None
+            now = head
+            turns.take()
+        job = now[1]
         if desk.start(job):
             continue
         chosen = choose(desk, job)
         if chosen is None:
+            turns.refuse(job)
             continue
         victims, within = chosen
-        start_instead(desk, job, victims, within)
-        for victim in victims:
-            heapq.heappush(stopped, (key(desk, victim), victim))
+        if victims:
+            start_instead(desk, job, victims, within)
+            for victim in victims:
+                heapq.heappush(stopped, (key(desk, victim), victim))
+            turns.readmit(now)
     ask_when_stoppable(desk)
 
 
@@ -48,7 +62,7 @@ def start_instead(desk: Desk, job: int, victims: Sequence[int], within: Ints | N
 
 def ask_when_stoppable(desk: Desk) -> None:
     """Ask the policy again when the next job comes to its minimum run time, if some job waits."""
-    if desk.waiting:
+    if desk.waiting and desk.work.minimum_run.any():
         moments = (desk.stoppable_from(job) for job in desk.live)
         desk.again = min([desk.again, *(moment for moment in moments if moment > desk.now)])
 
@@ -65,21 +79,34 @@ def fits(desk: Desk, job: int, within: Ints | None = None) -> bool:
 def fewest(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None = None) -> list[int] | None:
     """Return jobs without which another fits: taken away in turn until it does, then put back where it still does.
 
-    They are put back from the last but one to the first. None where it does not fit without all of them, or where more
-    would be stopped than may be.
+    They are put back from the last but one to the first. None where it does not fit without all of them, and no jobs
+    where more would be stopped than may be.
     """
-    if not desk.may_fit(job, sum(desk.live[one].units for one in candidates)):
+    if not candidates or not desk.may_fit(job, sum([desk.live[one].units for one in candidates])):
         return None
-    if not _fits_without(desk, job, candidates, within):
+    room = Room(desk)
+    least = room.first_that_may_do(job, [desk.spots(one, desk.live[one].tasks) for one in candidates])
+    if least is None:
+        return None
+    growing = least > 0 and desk.refused_alike(job) >= 0
+    """Whether the job fits without all of them if it fits without some."""
+    if not growing and not _fits_without(desk, job, candidates, within):
         return None
     gone: list[int] = []
     try:
-        for candidate in candidates:
+        for candidate in candidates[:least]:
             desk.lift(candidate)
             gone.append(candidate)
-            if fits(desk, job, within):
-                break
-        _put_back(desk, job, gone, gone[-2::-1], within)
+        if not gone or not fits(desk, job, within):
+            if growing and not _fits_without(desk, job, candidates[len(gone) :], within):
+                return None
+            for candidate in candidates[len(gone) :]:
+                desk.lift(candidate)
+                room.give(desk.spots(candidate, desk.live[candidate].tasks))
+                gone.append(candidate)
+                if fits(desk, job, within):
+                    break
+        _put_back(desk, job, gone, gone[-2::-1], within, room)
         return _allowed(desk, gone)
     finally:
         for candidate in gone:
@@ -89,10 +116,11 @@ def fewest(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
 def spared(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None = None) -> list[int] | None:
     """Return jobs without which another fits: all are taken away, and then put back in turn where it still fits.
 
-    None where it does not fit without all of them, or where more would be stopped than may be.
+    None where it does not fit without all of them, and no jobs where more would be stopped than may be.
     """
     gone: list[int] = []
-    if not desk.may_fit(job, sum(desk.live[one].units for one in candidates)):
+    room = room_without(desk, job, candidates)
+    if room is None:
         return None
     try:
         for candidate in candidates:
@@ -100,15 +128,25 @@ def spared(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
             gone.append(candidate)
         if not fits(desk, job, within):
             return None
-        _put_back(desk, job, gone, candidates, within)
+        _put_back(desk, job, gone, candidates, within, room)
         return _allowed(desk, gone)
     finally:
         for candidate in gone:
             desk.put_back(candidate)
 
 
-def _allowed(desk: Desk, gone: Sequence[int]) -> list[int] | None:
-    return list(gone) if desk.may_stop_together(gone) else None
+def room_without(desk: Desk, job: int, candidates: Sequence[int]) -> Room | None:
+    """Return what is free without some jobs that run; None where another surely does not fit then."""
+    if not desk.may_fit(job, sum([desk.live[one].units for one in candidates])):
+        return None
+    room = Room(desk)
+    for candidate in candidates:
+        room.give(desk.spots(candidate, desk.live[candidate].tasks))
+    return room if room.may_hold(job) else None
+
+
+def _allowed(desk: Desk, gone: Sequence[int]) -> list[int]:
+    return list(gone) if desk.may_stop_together(gone) else []
 
 
 def _fits_without(desk: Desk, job: int, others: Sequence[int], within: Ints | None) -> bool:
@@ -116,14 +154,21 @@ def _fits_without(desk: Desk, job: int, others: Sequence[int], within: Ints | No
         return fits(desk, job, within)
 
 
-def _put_back(desk: Desk, job: int, gone: list[int], order: Sequence[int], within: Ints | None) -> None:
-    """Put jobs back in turn, out of those that are gone, where another still fits beside them."""
+def _put_back(desk: Desk, job: int, gone: list[int], order: Sequence[int], within: Ints | None, room: Room) -> None:
+    """Put jobs back in turn, out of those that are gone, where another still fits beside them.
+
+    The room is what is free without all that are gone.
+    """
     for candidate in order:
-        desk.put_back(candidate)
-        if fits(desk, job, within):
-            gone.remove(candidate)
-        else:
+        spots = desk.spots(candidate, desk.live[candidate].tasks)
+        room.take(spots)
+        if room.may_hold(job):
+            desk.put_back(candidate)
+            if fits(desk, job, within):
+                gone.remove(candidate)
+                continue
             desk.lift(candidate)
+        room.give(spots)
 
 
 def stoppable_below(desk: Desk, job: int) -> list[int]:

@@ -89,7 +89,7 @@ class _Rounds:
             desk.settle(job, tasks)
             return
         victims = evicting.fewest(desk, job, losers, nodes)
-        if victims is not None:
+        if victims:
             evicting.start_instead(desk, job, victims, nodes)
             for victim in victims:
                 losers.remove(victim)

@@ -32,10 +32,12 @@ class KueuePreemption:
 
 
 def _choose(desk: Desk, job: int) -> tuple[list[int], Ints | None] | None:
-    work = desk.work
+    work, below = desk.work, evicting.stoppable_below(desk, job)
+    if not desk.may_fit(job, sum([desk.live[other].units for other in below])):
+        return None
 
     def order(other: int) -> tuple[bool, int, int, int]:
         return work.queue[other] == work.queue[job], int(work.priority[other]), -desk.live[other].since, other
 
-    victims = evicting.fewest(desk, job, sorted(evicting.stoppable_below(desk, job), key=order))
+    victims = evicting.fewest(desk, job, sorted(below, key=order))
     return None if victims is None else (victims, None)

@@ -11,6 +11,7 @@ from placement.instance import Ints
 from placement.scheduling.desk import Desk
 from placement.scheduling.orders import by_arrival
 from placement.scheduling.policies import evicting
+from placement.scheduling.room import Room
 
 MOST_CANDIDATES, LEAST_PART = 100, 10
 """Nodes tried: at least so many, and at least one in so many."""
@@ -43,13 +44,15 @@ class PriorityPreemptive:
 
 
 def _choose(desk: Desk, job: int) -> tuple[list[int], Ints | None] | None:
-    lower = sorted(evicting.stoppable_below(desk, job), key=lambda other: _importance(desk, other))
-    if not lower:
+    lower = evicting.stoppable_below(desk, job)
+    room = evicting.room_without(desk, job, lower)
+    if not lower or room is None:
         return None
+    lower.sort(key=lambda other: _importance(desk, other))
     if desk.tasks(job) > 1:
         victims = evicting.spared(desk, job, lower)
         return None if victims is None else (victims, None)
-    return _best_node(desk, job, lower)
+    return _best_node(desk, job, lower, room)
 
 
 def _importance(desk: Desk, job: int) -> tuple[int, int, int]:
@@ -57,7 +60,7 @@ def _importance(desk: Desk, job: int) -> tuple[int, int, int]:
     return -int(desk.work.priority[job]), desk.live[job].since, job
 
 
-def _best_node(desk: Desk, job: int, lower: Sequence[int]) -> tuple[list[int], Ints | None] | None:
+def _best_node(desk: Desk, job: int, lower: Sequence[int], room: Room) -> tuple[list[int], Ints | None] | None:
     instance = desk.work.instance
     host = instance.hosts_of(np.arange(instance.nodes)).tolist()
     on: dict[int, list[int]] = {}
@@ -65,15 +68,19 @@ def _best_node(desk: Desk, job: int, lower: Sequence[int]) -> tuple[list[int], I
         for node in sorted({host[spot[0]] for _, _, spot in desk.live[other].tasks}):
             on.setdefault(node, []).append(other)
     found: list[tuple[tuple[int, int, int, int], list[int], Ints]] = []
-    for node in sorted(on):
+    too_many = False
+    for node in room.on(job, sorted(on)):
         within = np.flatnonzero(np.array(host) == node)
         victims = evicting.spared(desk, job, on[node], within)
-        if victims is not None:
+        if victims:
             found.append((_cost(desk, victims), victims, within))
+        too_many = too_many or victims == []
         if len(found) >= max(MOST_CANDIDATES, instance.hosts // LEAST_PART):
             break
     best = min(found, key=lambda one: one[0], default=None)
-    return None if best is None else best[1:]
+    if best is None:
+        return ([], None) if too_many else None
+    return best[1:]
 
 
 def _cost(desk: Desk, victims: Sequence[int]) -> tuple[int, int, int, int]:

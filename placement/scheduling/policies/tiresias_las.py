@@ -39,7 +39,7 @@ class TiresiasLas:
         """Start what comes first, and stop for it what comes later."""
         service = desk.memory.get(self.name) or desk.memory.setdefault(self.name, _Service(desk, self.limits))
         service.renew(desk)
-        victims = _Victims(desk, [(service.rank(desk, job), job) for job in desk.live if desk.may_stop(job)])
+        victims = _Victims(desk, service)
         evicting.serve(desk, service.rank, lambda desk, job: victims.choose(desk, job, service.rank(desk, job)))
         if desk.waiting:
             desk.again = min([desk.again, *(service.until(desk, job) for job in desk.live)])
@@ -51,13 +51,11 @@ class _Victims:
     Parameters
     ----------
     desk : Desk
-    ranked : list of (tuple, int)
-        Jobs that run and may be stopped now, with what they are ordered by.
+    service : _Service
     """
 
-    def __init__(self, desk: Desk, ranked: list[tuple[_Rank, int]]) -> None:
-        self._ranked = sorted(ranked)
-        self._refused: set[int] = set()
+    def __init__(self, desk: Desk, service: _Service) -> None:
+        self._ranked = sorted([(service.rank(desk, job), job) for job in desk.live if desk.may_stop(job)])
         self._count(desk)
 
     def _count(self, desk: Desk) -> None:
@@ -68,14 +66,10 @@ class _Victims:
     def choose(self, desk: Desk, job: int, rank: _Rank) -> tuple[list[int], Ints | None] | None:
         """Return the jobs to stop for one that waits; see `placement.scheduling.policies.evicting`."""
         place = bisect_right(self._ranked, (rank, job))
-        kind = desk.refused_alike(job)
-        # who comes later has no more jobs to stop, and what these held is all that has come free in between
-        if kind in self._refused or not desk.may_fit(job, self._units[place]):
+        if not desk.may_fit(job, self._units[place]):
             return None
         victims = evicting.fewest(desk, job, [other for _, other in reversed(self._ranked[place:])])
         if victims is None:
-            if kind >= 0:
-                self._refused.add(kind)
             return None
         self._ranked = [one for one in self._ranked if one[1] not in victims]
         self._count(desk)

@@ -32,19 +32,24 @@ class VolcanoGangPreempt:
 
     def decide(self, desk: Desk) -> None:
         """Start what fits, by stopping others if need be."""
-        evicting.serve(desk, by_arrival, _choose)
+        evicting.serve(desk, by_arrival, _choose, _queue)
+
+
+def _queue(desk: Desk, job: int) -> str:
+    return desk.work.queue[job]
 
 
 def _choose(desk: Desk, job: int) -> tuple[list[int], Ints | None] | None:
     queue = desk.work.queue
     lower = [other for other in evicting.stoppable_below(desk, job) if queue[other] == queue[job]]
+    if not lower or evicting.room_without(desk, job, lower) is None:
+        return None
     lower.sort(key=lambda other: (int(desk.work.priority[other]), -desk.live[other].since, other))
-    victims = _cleared(desk, job, lower) if lower else None
-    return None if victims is None else (victims, None)
+    return _cleared(desk, job, lower), None
 
 
-def _cleared(desk: Desk, job: int, lower: Sequence[int]) -> list[int] | None:
-    """Return jobs to stop, of some in the order in which they go; None where the other does not fit even so."""
+def _cleared(desk: Desk, job: int, lower: Sequence[int]) -> list[int]:
+    """Return jobs to stop, of some in the order in which they go; none where the other does not fit even so."""
     gone: list[int] = []
     try:
         for nodes, on in _by_node(desk, lower):
@@ -55,10 +60,10 @@ def _cleared(desk: Desk, job: int, lower: Sequence[int]) -> list[int] | None:
                 desk.lift(other)
                 gone.append(other)
                 if not desk.may_stop_together(gone):
-                    return None
+                    return []
                 if evicting.fits(desk, job):
                     return list(gone)
-        return None
+        return []
     finally:
         for other in gone:
             desk.put_back(other)
