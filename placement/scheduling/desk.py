@@ -218,19 +218,23 @@ class Desk(View):
     def saves(self, job: int) -> bool:
         """Return whether a job that runs would keep some work of this stretch if it were stopped now."""
         live = self.live[job]
-        return self._stopped_now(job, live)[2] > live.kept
+        return self._saved(job, live)[2] > 0 and live.full > 0 and live.kept < 1
 
     def _stopped_now(self, job: int, live: Live) -> tuple[int, int, Fraction]:
         """Return for how long a job was restored, how much work it loses and which part of all its work it keeps."""
+        restart, worked, saved = self._saved(job, live)
+        kept = live.kept + (Fraction(saved, live.full) if live.full else 0)
+        return restart, min(worked, live.unsaved + worked - saved), min(kept, Fraction(1))
+
+    def _saved(self, job: int, live: Live) -> tuple[int, int, int]:
+        """Return for how long a job was restored and worked in this stretch, and how much work is safe that was not."""
         restart = min(live.restart, self.now - live.start)
         worked = self.now - live.start - restart
         every = int(self.work.checkpoint[job])
         unsaved = live.unsaved + worked
         saved = unsaved - unsaved % every if every else 0
-        if saved <= live.unsaved:
-            saved = 0  # what was not safe when the stretch began is safe only by a checkpoint after that
-        kept = live.kept + (Fraction(saved, live.full) if live.full else 0)
-        return restart, min(worked, unsaved - saved), min(kept, Fraction(1))
+        # what was not safe when the stretch began is safe only by a checkpoint after that
+        return restart, worked, saved if saved > live.unsaved else 0
 
     def finish(self, job: int) -> None:
         """End a job, which may still be being restored when somebody takes it away."""

@@ -100,13 +100,15 @@ def _level(desk: Desk, groups: Sequence[Sequence[int]], units: Sequence[int]) ->
     rates = [max(1, int(desk.work.weight[group[0]])) for group in groups]
     left, shares = float(units[0]), [1.0] * len(groups)
     rising = sorted(range(len(groups)), key=lambda one: wanted[one] / rates[one])
+    still = sum(rates[other] * len(groups[other]) for other in rising)
     for place, one in enumerate(rising):
-        level = left / sum(rates[other] * len(groups[other]) for other in rising[place:])
+        level = left / still
         if level * rates[one] < wanted[one]:
             for other in rising[place:]:
                 shares[other] = level * rates[other] / wanted[other]
             break
         left -= wanted[one] * len(groups[one])
+        still -= rates[one] * len(groups[one])
     return [[share] for share in shares]
 
 

@@ -50,6 +50,10 @@ class Gavel:
             desk.again = rounds.following
 
 
+def _by_submit(desk: Desk, job: int) -> int:
+    return int(desk.work.submit[job])
+
+
 class _Rounds:
     """What is known from round to round: when the next begins, the shares, and what was received of them."""
 
@@ -68,19 +72,23 @@ class _Rounds:
             for node, units in desk.units(job, desk.live[job].tasks):
                 left[self.kinds.of_node[node]] -= units
         self._share(desk)
-        worth = self._worth(desk)
+        worth, submit = self._worth(desk), desk.work.submit.tolist()
         chosen: dict[int, int] = {}
-        for job, kind in sorted(worth, key=lambda pair: (-worth[pair], int(desk.work.submit[pair[0]]), pair)):
-            if job not in chosen and job not in held and desk.cards(job) <= left[kind]:
+        kept = set(held)
+        for job, kind in sorted(worth, key=lambda pair: (-worth[pair], submit[pair[0]], pair)):
+            if job not in chosen and job not in kept and desk.cards(job) <= left[kind]:
                 chosen[job] = kind
                 left[kind] -= desk.cards(job)
-        losers = [job for job in desk.live if job not in held and chosen.get(job, -1) not in self._kinds_of(desk, job)]
+        losers = [job for job in desk.live if job not in kept and chosen.get(job, -1) not in self._kinds_of(desk, job)]
         losers.sort(key=lambda job: (max(worth.get((job, kind), 0.0) for kind in self._kinds_of(desk, job)), -job))
         for job, kind in chosen.items():
             if job in desk.waiting:
                 self._start(desk, job, self.kinds.nodes[kind], losers)
-        for job in sorted(desk.waiting, key=lambda job: (int(desk.work.submit[job]), job)):
-            desk.start(job)
+        turns = desk.turns(_by_submit)
+        while turns.head() is not None:
+            job = turns.take()
+            if not desk.start(job):
+                turns.refuse(job)
 
     def _start(self, desk: Desk, job: int, nodes: Ints, losers: list[int]) -> None:
         """Start a job on some nodes, and stop for that no more jobs that lost than must be."""

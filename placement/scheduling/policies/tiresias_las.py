@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from placement.instance import Ints
-from placement.scheduling.desk import NEVER, Desk
+from placement.scheduling.desk import NEVER, Desk, Live
 from placement.scheduling.policies import evicting
 
 LIMITS = (3_250_000, 7_200_000)
@@ -41,8 +42,9 @@ class TiresiasLas:
         service.renew(desk)
         victims = _Victims(desk, service)
         evicting.serve(desk, service.rank, lambda desk, job: victims.choose(desk, job, service.rank(desk, job)))
+        service.note_started(desk)
         if desk.waiting:
-            desk.again = min([desk.again, *(service.until(desk, job) for job in desk.live)])
+            desk.again = min(desk.again, service.next_fall(desk))
 
 
 class _Victims:
@@ -85,36 +87,71 @@ class _Service:
         self._seen = 0
         self._past: dict[int, int] = defaultdict(int)
         self._first: dict[int, int] = {}
+        self._stays: dict[int, tuple[Live, int, int]] = {}
+        """The queue of a job that runs, and until when it stays there, in the stretch of which that is known."""
+        self._noted: dict[int, Live] = {}
+        self._falls: list[tuple[int, int]] = []
+        """When jobs go down; of stretches that are over too."""
+        self._fresh: list[int] = []
+        """Jobs that had not yet run for any time when they were last seen."""
         for job, ongoing in desk.work.ongoing.items():
             self._first[job] = ongoing.since
             self._past[job] = -ongoing.since * desk.units_of(job, ongoing.tasks)
 
     def rank(self, desk: Desk, job: int) -> _Rank:
         """Return what a job is ordered by: its queue, when it first began and when it came."""
-        return bisect_right(self._limits, self.of(desk, job)), self._first.get(job, NEVER), self._submit[job]
-
-    def of(self, desk: Desk, job: int) -> int:
-        """Return what a job was served until now."""
-        if self._seen < len(desk.stretches):
-            self._catch_up(desk)
+        self._catch_up(desk)
         live = desk.live.get(job)
-        return self._past[job] + (0 if live is None else (desk.now - live.start) * live.units)
+        queue = bisect_right(self._limits, self._past[job]) if live is None else self._stay(desk, job, live)[1]
+        return queue, self._first.get(job, NEVER), self._submit[job]
 
-    def until(self, desk: Desk, job: int) -> int:
-        """Return when a job that runs goes down to the next queue; `NEVER` where it does not or that is the same."""
-        live, place = desk.live[job], bisect_right(self._limits, self.of(desk, job))
-        if not live.units or place == len(self._limits) or desk.stoppable_from(job) >= NEVER:
-            return NEVER
-        return live.start + -((self._past[job] - self._limits[place]) // live.units)
+    def _stay(self, desk: Desk, job: int, live: Live) -> tuple[Live, int, int]:
+        known = self._stays.get(job)
+        if known is None or known[0] is not live or known[2] <= desk.now:
+            past, until = self._past[job], NEVER
+            queue = bisect_right(self._limits, past + (desk.now - live.start) * live.units)
+            if live.units and queue < len(self._limits):
+                until = live.start - (past - self._limits[queue]) // live.units
+            known = self._stays[job] = live, queue, until
+        return known
+
+    def note_started(self, desk: Desk) -> None:
+        """Note when jobs go down that were started now."""
+        self._catch_up(desk)
+        for job in reversed(desk.live):
+            live = desk.live[job]
+            if self._noted.get(job) is live:
+                break  # those that were started last come last
+            self._noted[job] = live
+            self._fresh.append(job)
+            heapq.heappush(self._falls, (self._stay(desk, job, live)[2], job))
+
+    def next_fall(self, desk: Desk) -> int:
+        """Return when a job that runs and may be stopped goes down to the next queue; `NEVER` where none does."""
+        while self._falls and self._falls[0][0] < NEVER:
+            moment, job = self._falls[0]
+            live = desk.live.get(job)
+            until = NEVER if live is None or desk.stoppable_from(job) >= NEVER else self._stay(desk, job, live)[2]
+            if until == moment:
+                return moment
+            heapq.heapreplace(self._falls, (until, job))
+        return NEVER
 
     def renew(self, desk: Desk) -> None:
         """Take into account what has happened since."""
         self._catch_up(desk)
-        for job, live in desk.live.items():
-            if live.start < desk.now:
+        still = []
+        for job in self._fresh:
+            live = desk.live.get(job)
+            if live is not None and live.start < desk.now:
                 self._first.setdefault(job, live.start)
+            elif live is not None:
+                still.append(job)
+        self._fresh = still
 
     def _catch_up(self, desk: Desk) -> None:
+        if self._seen == len(desk.stretches):
+            return
         for stretch in desk.stretches[self._seen :]:
             self._first.setdefault(stretch.job, stretch.start)
             self._past[stretch.job] += (stretch.end - stretch.start) * desk.units_of(stretch.job, stretch.tasks)
