@@ -10,6 +10,7 @@ import numpy as np
 from placement.gang import Branch, Leaf
 from placement.heuristics.domains import Domains
 from placement.heuristics.gangs import Gang, Placed, Spot
+from placement.heuristics.load import Load, load
 from placement.heuristics.nodes import Nodes
 from placement.heuristics.rule import Rule
 from placement.heuristics.ties import TiedGang
@@ -34,11 +35,6 @@ class Filling:
     deadline : float
         On the clock of `time.monotonic`.
     seed : int
-
-    Attributes
-    ----------
-    order : int array (N,)
-        The node of each row.
     """
 
     def __init__(self, instance: Instance, rule: type[Rule], deadline: float, seed: int) -> None:
@@ -61,7 +57,6 @@ class Filling:
         self._domains = Domains(self._nodes) if any(self._tied) else None
         self._deadline = deadline
         self._row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
-        self.order: Ints = np.array([self._nodes.node(row) for row in range(self._nodes.count)], dtype=np.int64)
         self._placed = 0
         self._open: Bools | None = None
         self._gangs: dict[tuple[Branch, tuple[Affinity, ...]], int] = {}
@@ -151,6 +146,29 @@ class Filling:
     def hold(self, number: int, tasks: Iterable[Placed]) -> None:
         """Take what tasks of a job of some class take where they are, whether or not it is there."""
         self._hand(tasks, self._instance.job_classes[number].leaves, 1)
+
+    def load(self, number: int, tasks: Sequence[Placed]) -> Load:
+        """Return what tasks of a job of some class take where they are."""
+        return load(self._instance, self._instance.job_classes[number].leaves, tasks, self._row_of)
+
+    def exchange(self, loads: Sequence[Load], signs: Sequence[int]) -> bool:
+        """Give back loads with the sign -1 and take others; return False, and do nothing, where it is to be one by one.
+
+        It is the same as `release` and `hold` of each.
+        """
+        if not self._nodes.counts_by_row() or not all(one.plain for one in loads):
+            return False
+        changed = self._nodes.alter_all(loads, signs)
+        if self._domains is not None:
+            self._domains.touch(changed)
+        if -1 in signs:
+            self._fits_nowhere.clear()
+            self._refused_at.clear()
+        return True
+
+    def rows(self, nodes: Sequence[int]) -> list[int]:
+        """Return the rows of some nodes."""
+        return [self._row_of[node] for node in nodes]
 
     def _hand(self, tasks: Iterable[Placed], leaves: Sequence[Leaf], sign: int) -> None:
         for leaf, _, (node, cards) in tasks:

@@ -8,10 +8,12 @@ undoing gives back what was placed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from placement.heuristics.load import Load
 from placement.instance import GPU, Apart, Bools, Instance, Ints
 from placement.state import State
 
@@ -153,6 +155,30 @@ class Nodes:
             self._take_all(one)
         self._note_for_good(rows)
         return rows
+
+    def counts_by_row(self) -> bool:
+        """Return whether a task takes units of its cards and amounts of its row, and nothing else changes with it."""
+        state = self.state
+        return not (state.mates or len(self._left) or self._shut or state.owners is not None)
+
+    def alter_all(self, loads: Sequence[Load], signs: Sequence[int]) -> list[int]:
+        """Do what `alter` does for some plain loads, with a sign for each; return the rows that change.
+
+        That is where `counts_by_row` is true.
+        """
+        assert not self._journal
+        state, width = self.state, self.state.units.shape[1]
+        rows, cards = (np.concatenate([getattr(one, name) for one in loads]) for name in ("rows", "cards"))
+        of_tasks = np.repeat(signs, [len(one.rows) for one in loads])[:, np.newaxis]
+        of_cards = np.repeat(signs, [len(one.cards) for one in loads])
+        np.subtract.at(state.free, rows, of_tasks * state.demand[np.concatenate([one.shapes for one in loads])])
+        units = of_cards * np.concatenate([one.units for one in loads])
+        np.subtract.at(state.units, (cards // width, cards % width), units)
+        changed = np.unique(rows)
+        self.version[changed] += 1
+        found: list[int] = changed.tolist()
+        self._note_for_good(found)
+        return found
 
     def _note_for_good(self, rows: list[int]) -> None:
         """Remember that some rows have changed, without a way back."""

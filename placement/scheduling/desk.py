@@ -27,6 +27,12 @@ Key = Callable[["Desk", int], tuple[float, ...] | float]
 Apart = Callable[["Desk", int], Hashable]
 """Of a job; that one was refused says nothing of another for which this is something else."""
 
+Held = tuple[int, Sequence[Placed]]
+"""A job, and places that are taken for it or given back."""
+
+MANY = 4
+"""So many jobs are taken off their places faster at once than one by one."""
+
 MOST_HELD_BACK = 10
 """Most jobs of which is noted that a quota kept them waiting."""
 
@@ -274,13 +280,11 @@ class Desk(View):
     def without(self, jobs: Iterable[int]) -> Iterator[None]:
         """Take jobs that run off their places for a while."""
         taken = [job for job in jobs if job in self.live]
-        for job in taken:
-            self.lift(job)
+        self.lift_all(taken)
         try:
             yield
         finally:
-            for job in taken:
-                self.put_back(job)
+            self.put_all_back(taken)
 
     def lift(self, job: int) -> None:
         """Take a job that runs off its places, until it is put back."""
@@ -289,6 +293,27 @@ class Desk(View):
     def put_back(self, job: int) -> None:
         """Put a job that runs back on its places."""
         self._take(job, self.live[job].tasks)
+
+    def lift_all(self, jobs: Sequence[int]) -> None:
+        """Take jobs that run off their places, until they are put back."""
+        self.exchange([(job, self.live[job].tasks) for job in jobs], [])
+        self._free += sum([self.live[job].units for job in jobs])
+
+    def put_all_back(self, jobs: Sequence[int]) -> None:
+        """Put jobs that run back on their places."""
+        self.exchange([], [(job, self.live[job].tasks) for job in jobs])
+        self._free -= sum([self.live[job].units for job in jobs])
+
+    def exchange(self, given: Sequence[Held], taken: Sequence[Held]) -> None:
+        """Do what `release` does for some jobs and `hold` for others, at once where that can be."""
+        signs = [-1] * len(given) + [1] * len(taken)
+        loads = [self.load(job, tasks) for job, tasks in (*given, *taken)] if len(signs) >= MANY else []
+        if self.admission is None and loads and self.filling.exchange(loads, signs):
+            return
+        for job, tasks in given:
+            self.release(job, tasks)
+        for job, tasks in taken:
+            self.hold(job, tasks)
 
     @contextmanager
     def beside(self, held: Iterable[tuple[int, Sequence[Placed]]]) -> Iterator[None]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from placement.heuristics.gangs import Placed
+from placement.heuristics.load import Load
 from placement.instance import Ints
 from placement.scheduling.desk import Desk
+from placement.scheduling.room import Room
 from placement.scheduling.work import NEVER
 
 
@@ -105,9 +107,13 @@ class Profile:
         least = self._desk.least_units(job)
         length = self._desk.length(job) if length is None else length
         since = max(since, self._desk.now)
+        starts = self._starts(least, length, since).tolist()
+        ahead = _Ahead(self._desk, self._ending, self._reserved, max(length, 1))
         with self._trials():
-            for start in self._starts(least, length, since).tolist():
+            for start in starts:
                 if may_fit is not None and not may_fit(start, start + max(length, 1)):
+                    continue
+                if fit is None and not ahead.may_hold(job, start):
                     continue
                 found = self._fits_at(job, start, length, fit or self._desk.fit)
                 if found is not None:
@@ -159,13 +165,57 @@ class Profile:
 
     def _change(self, lifted: int, held: set[int]) -> None:
         """Go from what is shown to what is to be, by no more than the difference."""
-        desk = self._desk
-        for job in sorted(self._held - held):
-            desk.release(job, self._reserved[job].tasks)
-        for _, job in self._ending[self._lifted : lifted]:
-            desk.lift(job)
-        for _, job in self._ending[lifted : self._lifted]:
-            desk.put_back(job)
-        for job in sorted(held - self._held):
-            desk.hold(job, self._reserved[job].tasks)
+        desk, reserved = self._desk, self._reserved
+        ended = [job for _, job in self._ending[self._lifted : lifted]]
+        again = [job for _, job in self._ending[lifted : self._lifted]]
+        desk.exchange(
+            [(job, reserved[job].tasks) for job in sorted(self._held - held)],
+            [(job, reserved[job].tasks) for job in sorted(held - self._held)],
+        )
+        desk.lift_all(ended)
+        desk.put_all_back(again)
         self._lifted, self._held = lifted, held
+
+
+class _Ahead:
+    """What counts of free cards say of spans of one length, each of which begins no sooner than the one before.
+
+    Parameters
+    ----------
+    desk : Desk
+    ending : list of (int, int)
+        When running jobs are expected to end, and the jobs, in order.
+    reserved : mapping of int to Reserved
+    length : int
+    """
+
+    def __init__(
+        self, desk: Desk, ending: Sequence[tuple[int, int]], reserved: Mapping[int, Reserved], length: int
+    ) -> None:
+        self._desk, self._ending, self._reserved, self._length = desk, ending, reserved, length
+        self._room: Room | None = None
+        self._gone = 0
+        """How many running jobs have ended."""
+        self._come = sorted((one.start, job) for job, one in reserved.items())
+        self._go = sorted((one.end, job) for job, one in reserved.items())
+        self._came = self._went = 0
+        """How many reservations begin before the end of the span, and how many end by its start."""
+
+    def may_hold(self, job: int, start: int) -> bool:
+        """Return False if a job surely does not fit beside all that is taken at some time in a span."""
+        desk = self._desk
+        if desk.least_tasks(job) is None:
+            return True
+        gone = bisect_right(self._ending, (start, NEVER))
+        came = bisect_left(self._come, (start + self._length,))
+        went = bisect_right(self._go, (start, NEVER))
+        ended = [desk.load(one, desk.live[one].tasks) for _, one in self._ending[self._gone : gone]]
+        begun = [self._load(one) for _, one in self._come[self._came : came]]
+        over = [self._load(one) for _, one in self._go[self._went : went]]
+        room = self._room = self._room or Room(desk)
+        room.exchange([*ended, *over, *begun], [-1] * (len(ended) + len(over)) + [1] * len(begun))
+        self._gone, self._came, self._went = gone, came, went
+        return room.may_hold(job)
+
+    def _load(self, job: int) -> Load:
+        return self._desk.load(job, self._reserved[job].tasks)

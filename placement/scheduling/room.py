@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from placement.heuristics.load import Load
 from placement.instance import Ints
-from placement.scheduling.view import Spots, View
+from placement.scheduling.view import View
 
 
 class Room:
@@ -23,15 +24,23 @@ class Room:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._free = view.idle_units()
+        units, healthy = view.filling.idle_units()
+        self._nodes = len(units)
+        self._free: Ints = np.where(healthy, units, 0).reshape(-1)
 
-    def take(self, spots: Spots) -> None:
-        """Take places, each card of which is listed once, whether or not it is free."""
-        self._free[spots[0]] -= spots[1]
+    def take(self, load: Load) -> None:
+        """Take what a job takes, whether or not it is free."""
+        self._free[load.cards] -= load.units
 
-    def give(self, spots: Spots) -> None:
-        """Give back places, each card of which is listed once."""
-        self._free[spots[0]] += spots[1]
+    def give(self, load: Load) -> None:
+        """Give back what a job takes."""
+        self._free[load.cards] += load.units
+
+    def exchange(self, loads: Sequence[Load], signs: Sequence[int]) -> None:
+        """Take what some jobs take, and give back where the sign is -1."""
+        if loads:
+            cards, units = (np.concatenate([getattr(one, name) for one in loads]) for name in ("cards", "units"))
+            np.subtract.at(self._free, cards, units * np.repeat(signs, [len(one.cards) for one in loads]))
 
     def may_hold(self, job: int) -> bool:
         """Return False if a job surely does not fit."""
@@ -44,19 +53,19 @@ class Room:
         if needs is None:
             return list(nodes)
         holds = self._on_nodes() >= needs[1]
-        return [node for node in nodes if holds[node]]
+        return [node for node, row in zip(nodes, self._view.filling.rows(nodes), strict=True) if holds[row]]
 
-    def first_that_may_do(self, job: int, spots: Sequence[Spots]) -> int | None:
-        """Return how many of some places, the first ones, are to be given back for a job to fit, at least.
+    def first_that_may_do(self, job: int, loads: Sequence[Load]) -> int | None:
+        """Return how many of some loads, the first ones, are to be given back for a job to fit, at least.
 
         They are given back then. None, and all are given back, where it surely does not fit even so.
         """
         if self._view.least_tasks(job) is None:
             return 0
-        cards, units = (np.concatenate([one[part] for one in spots]) for part in (0, 1))
-        ends = np.cumsum([len(one[0]) for one in spots])
+        cards, units = (np.concatenate([getattr(one, name) for one in loads]) for name in ("cards", "units"))
+        ends = np.cumsum([len(one.cards) for one in loads])
         before = self._free
-        low, high = 0, len(spots)  # so many may do only if some of low + 1 .. high do
+        low, high = 0, len(loads)  # the first low do not do, the first high may
         self._free = _given(before, cards, units)
         if not self.may_hold(job):
             return None
@@ -69,7 +78,7 @@ class Room:
 
     def _on_nodes(self) -> Ints:
         """Return the card units that are free on each node."""
-        found: Ints = np.maximum(self._free, 0).reshape(self._view.work.instance.nodes, -1).sum(axis=1)
+        found: Ints = np.maximum(self._free, 0).reshape(self._nodes, -1).sum(axis=1)
         return found
 
 

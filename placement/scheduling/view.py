@@ -13,6 +13,7 @@ import numpy as np
 from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.filling import Filling
 from placement.heuristics.gangs import Placed
+from placement.heuristics.load import Load
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
 from placement.quota import Cards, Short
@@ -22,9 +23,6 @@ from placement.scheduling.counting import counts_say_it, least_units
 from placement.scheduling.line import Waiting
 from placement.scheduling.timing import Stretch
 from placement.scheduling.work import NEVER, Work
-
-Spots = tuple[Ints, Ints]
-"""Cards, numbered node by node, and how many units of each."""
 
 
 @dataclass(slots=True)
@@ -152,9 +150,8 @@ class View:
             sum(leaf.count * leaf.copies * units for leaf, units in zip(one.leaves, of_leaf, strict=True))
             for one, of_leaf in zip(work.instance.job_classes, self._of_leaf, strict=True)
         ]
-        self._per_card = [[shapes[leaf.shape].units for leaf in one.leaves] for one in work.instance.job_classes]
-        self._spots: dict[int, tuple[Sequence[Placed], Spots]] = {}
-        """Where each job that runs or ran last was, as `spots` returns it."""
+        self._loads: dict[int, tuple[Sequence[Placed], Load]] = {}
+        """What each job takes where it is, or was seen last."""
         least = [least_units(work.instance, one.root) for one in work.instance.job_classes]
         self._least_units: list[int] = [least[one] for one in self._class]
         self.lowest = int(work.priority.min(initial=0))
@@ -247,27 +244,12 @@ class View:
         of_leaf = self._of_leaf[self._class[job]]
         return sum([of_leaf[leaf] for leaf, _, _ in tasks])
 
-    def spots(self, job: int, tasks: Sequence[Placed]) -> Spots:
-        """Return the cards that some tasks of a job take, numbered node by node, and how many units of each."""
-        known = self._spots.get(job)
+    def load(self, job: int, tasks: Sequence[Placed]) -> Load:
+        """Return what some tasks of a job take where they are."""
+        known = self._loads.get(job)
         if known is None or known[0] is not tasks:
-            widest, per_card = self.work.instance.widest, self._per_card[self._class[job]]
-            pairs = [
-                (node * widest + card, per_card[leaf])
-                for leaf, _, (node, cards) in tasks
-                for card in cards
-                if card < widest
-            ]
-            found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-            known = self._spots[job] = tasks, (found[:, 0].copy(), found[:, 1].copy())
+            known = self._loads[job] = tasks, self.filling.load(self._class[job], tasks)
         return known[1]
-
-    def idle_units(self) -> Ints:
-        """Return the free units of each healthy card, numbered node by node; none where the node is shut."""
-        units, healthy = self.filling.idle_units()
-        found = np.empty((self.work.instance.nodes, self.work.instance.widest), dtype=np.int64)
-        found[self.filling.order] = np.where(healthy, units, 0)[:, : self.work.instance.widest]
-        return found.reshape(-1)
 
     def least_tasks(self, job: int) -> tuple[int, int] | None:
         """Return how many tasks a job needs at least, and the card units of each; None where counts do not say all.

@@ -85,7 +85,7 @@ def fewest(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
     if not candidates or not desk.may_fit(job, sum([desk.live[one].units for one in candidates])):
         return None
     room = Room(desk)
-    least = room.first_that_may_do(job, [desk.spots(one, desk.live[one].tasks) for one in candidates])
+    least = room.first_that_may_do(job, [desk.load(one, desk.live[one].tasks) for one in candidates])
     if least is None:
         return None
     growing = least > 0 and desk.refused_alike(job) >= 0
@@ -94,23 +94,21 @@ def fewest(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
         return None
     gone: list[int] = []
     try:
-        for candidate in candidates[:least]:
-            desk.lift(candidate)
-            gone.append(candidate)
+        desk.lift_all(candidates[:least])
+        gone += candidates[:least]
         if not gone or not fits(desk, job, within):
             if growing and not _fits_without(desk, job, candidates[len(gone) :], within):
                 return None
             for candidate in candidates[len(gone) :]:
                 desk.lift(candidate)
-                room.give(desk.spots(candidate, desk.live[candidate].tasks))
+                room.give(desk.load(candidate, desk.live[candidate].tasks))
                 gone.append(candidate)
                 if fits(desk, job, within):
                     break
         _put_back(desk, job, gone, gone[-2::-1], within, room)
         return _allowed(desk, gone)
     finally:
-        for candidate in gone:
-            desk.put_back(candidate)
+        desk.put_all_back(gone)
 
 
 def spared(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None = None) -> list[int] | None:
@@ -123,16 +121,14 @@ def spared(desk: Desk, job: int, candidates: Sequence[int], within: Ints | None 
     if room is None:
         return None
     try:
-        for candidate in candidates:
-            desk.lift(candidate)
-            gone.append(candidate)
+        desk.lift_all(candidates)
+        gone += candidates
         if not fits(desk, job, within):
             return None
         _put_back(desk, job, gone, candidates, within, room)
         return _allowed(desk, gone)
     finally:
-        for candidate in gone:
-            desk.put_back(candidate)
+        desk.put_all_back(gone)
 
 
 def room_without(desk: Desk, job: int, candidates: Sequence[int]) -> Room | None:
@@ -140,8 +136,7 @@ def room_without(desk: Desk, job: int, candidates: Sequence[int]) -> Room | None
     if not desk.may_fit(job, sum([desk.live[one].units for one in candidates])):
         return None
     room = Room(desk)
-    for candidate in candidates:
-        room.give(desk.spots(candidate, desk.live[candidate].tasks))
+    room.exchange([desk.load(one, desk.live[one].tasks) for one in candidates], [-1] * len(candidates))
     return room if room.may_hold(job) else None
 
 
@@ -160,15 +155,15 @@ def _put_back(desk: Desk, job: int, gone: list[int], order: Sequence[int], withi
     The room is what is free without all that are gone.
     """
     for candidate in order:
-        spots = desk.spots(candidate, desk.live[candidate].tasks)
-        room.take(spots)
+        load = desk.load(candidate, desk.live[candidate].tasks)
+        room.take(load)
         if room.may_hold(job):
             desk.put_back(candidate)
             if fits(desk, job, within):
                 gone.remove(candidate)
                 continue
             desk.lift(candidate)
-        room.give(spots)
+        room.give(load)
 
 
 def stoppable_below(desk: Desk, job: int) -> list[int]:
