@@ -18,20 +18,16 @@ class Load:
 
     Attributes
     ----------
-    rows, shapes : int array (T,)
-        Of each task; see `placement.heuristics.nodes` for rows.
-    cards : int array (C,)
-        Cards, numbered row by row; none twice.
-    units : int array (C,)
-        Units that are taken of each.
+    tasks : int array (2, T)
+        Row and shape of each task; see `placement.heuristics.nodes` for rows.
+    cards : int array (2, C)
+        Cards, numbered row by row, none twice; and the units that are taken of each.
     plain : bool
         Whether that is all they take of cards: no device memory, no MIG instances, no zones that they are bound to.
     """
 
-    rows: Ints
-    shapes: Ints
+    tasks: Ints
     cards: Ints
-    units: Ints
     plain: bool
 
 
@@ -47,11 +43,22 @@ def load(instance: Instance, leaves: Sequence[Leaf], tasks: Sequence[Placed], ro
                 pairs.append((row_of[node] * width + card, shape.units))
             else:
                 plain = False
-    of_cards = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return Load(
-        np.array([row_of[spot[0]] for _, _, spot in tasks], dtype=np.int64),
-        np.array([leaves[leaf].shape for leaf, _, _ in tasks], dtype=np.int64),
-        of_cards[:, 0].copy(),
-        of_cards[:, 1].copy(),
-        plain,
-    )
+    of_tasks = [(row_of[spot[0]], leaves[leaf].shape) for leaf, _, spot in tasks]
+    return Load(_columns(of_tasks), _columns(pairs), plain)
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> Ints:
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+
+
+def together(loads: Sequence[Load], signs: Sequence[int]) -> Ints:
+    """Return the cards of some loads and the units that are taken of each, less than 0 where the sign is -1.
+
+    Returns
+    -------
+    int array (2, C)
+        A card may be listed more than once.
+    """
+    found = np.concatenate([one.cards for one in loads], axis=1)
+    found[1] *= np.repeat(signs, [one.cards.shape[1] for one in loads])
+    return found

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placement.heuristics.load import Load
+from placement.heuristics.load import Load, together
 from placement.instance import GPU, Apart, Bools, Instance, Ints
 from placement.state import State
 
@@ -168,11 +168,10 @@ class Nodes:
         """
         assert not self._journal
         state, width = self.state, self.state.units.shape[1]
-        rows, cards = (np.concatenate([getattr(one, name) for one in loads]) for name in ("rows", "cards"))
-        of_tasks = np.repeat(signs, [len(one.rows) for one in loads])[:, np.newaxis]
-        of_cards = np.repeat(signs, [len(one.cards) for one in loads])
-        np.subtract.at(state.free, rows, of_tasks * state.demand[np.concatenate([one.shapes for one in loads])])
-        units = of_cards * np.concatenate([one.units for one in loads])
+        rows, shapes = np.concatenate([one.tasks for one in loads], axis=1)
+        of_tasks = np.repeat(signs, [one.tasks.shape[1] for one in loads])
+        np.subtract.at(state.free, rows, of_tasks[:, np.newaxis] * state.demand[shapes])
+        cards, units = together(loads, signs)
         np.subtract.at(state.units, (cards // width, cards % width), units)
         changed = np.unique(rows)
         self.version[changed] += 1

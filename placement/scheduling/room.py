@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placement.heuristics.load import Load
+from placement.heuristics.load import Load, together
 from placement.instance import Ints
 from placement.scheduling.view import View
 
@@ -30,17 +30,18 @@ class Room:
 
     def take(self, load: Load) -> None:
         """Take what a job takes, whether or not it is free."""
-        self._free[load.cards] -= load.units
+        cards, units = load.cards
+        self._free[cards] -= units
 
     def give(self, load: Load) -> None:
         """Give back what a job takes."""
-        self._free[load.cards] += load.units
+        cards, units = load.cards
+        self._free[cards] += units
 
     def exchange(self, loads: Sequence[Load], signs: Sequence[int]) -> None:
         """Take what some jobs take, and give back where the sign is -1."""
         if loads:
-            cards, units = (np.concatenate([getattr(one, name) for one in loads]) for name in ("cards", "units"))
-            np.subtract.at(self._free, cards, units * np.repeat(signs, [len(one.cards) for one in loads]))
+            np.subtract.at(self._free, *together(loads, signs))
 
     def may_hold(self, job: int) -> bool:
         """Return False if a job surely does not fit."""
@@ -62,8 +63,8 @@ class Room:
         """
         if self._view.least_tasks(job) is None:
             return 0
-        cards, units = (np.concatenate([getattr(one, name) for one in loads]) for name in ("cards", "units"))
-        ends = np.cumsum([len(one.cards) for one in loads])
+        cards, units = np.concatenate([one.cards for one in loads], axis=1)
+        ends = np.cumsum([one.cards.shape[1] for one in loads])
         before = self._free
         low, high = 0, len(loads)  # the first low do not do, the first high may
         self._free = _given(before, cards, units)
