@@ -57,12 +57,12 @@ class _Victims:
     """
 
     def __init__(self, desk: Desk, service: _Service) -> None:
-        self._ranked = sorted([(service.rank(desk, job), job) for job in desk.live if desk.may_stop(job)])
+        self._ranked = service.stoppable(desk)
         self._count(desk)
 
     def _count(self, desk: Desk) -> None:
         """Add up the card units of each and of those that come after it."""
-        units = (desk.live[job].units for _, job in reversed(self._ranked))
+        units = [desk.live[job].units for _, job in reversed(self._ranked)]
         self._units = list(accumulate(units, initial=0))[::-1]
 
     def choose(self, desk: Desk, job: int, rank: _Rank) -> tuple[list[int], Ints | None] | None:
@@ -104,6 +104,18 @@ class _Service:
         live = desk.live.get(job)
         queue = bisect_right(self._limits, self._past[job]) if live is None else self._stay(desk, job, live)[1]
         return queue, self._first.get(job, NEVER), self._submit[job]
+
+    def stoppable(self, desk: Desk) -> list[tuple[_Rank, int]]:
+        """Return the jobs that run and may be stopped now, and what they are ordered by, in that order."""
+        self._catch_up(desk)
+        first, submit = self._first, self._submit
+        return sorted(
+            [
+                ((self._stay(desk, job, live)[1], first.get(job, NEVER), submit[job]), job)
+                for job, live in desk.live.items()
+                if desk.may_stop(job)
+            ]
+        )
 
     def _stay(self, desk: Desk, job: int, live: Live) -> tuple[Live, int, int]:
         known = self._stays.get(job)
