@@ -246,6 +246,7 @@ class Desk(View):
         """End a job, which may still be being restored when somebody takes it away."""
         live = self.live.pop(job)
         self._give(job, live.tasks)
+        self._loads.pop(job, None)
         restart = min(live.restart, live.end - live.start)
         self.stretches.append(Stretch(job, live.start, live.end, restart, 0, live.tasks))
 
