@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from placement.heuristics.gangs import Placed
-from placement.heuristics.load import Load
 from placement.instance import Ints
 from placement.scheduling.desk import Desk
 from placement.scheduling.room import Room
@@ -59,6 +58,12 @@ class Profile:
         self._lifted = 0
         """How many of them are lifted, the first ones."""
         self._held: set[int] = set()
+        self._trying = False
+        self._room = Room(desk)
+        """What is free now."""
+        self._come = sorted((one.start, job) for job, one in reserved.items())
+        self._go = sorted((one.end, job) for job, one in reserved.items())
+        """When reservations begin, and when they end, and their jobs."""
         spells = [(desk.now, live.expected, live.units) for live in desk.live.values()]
         spells += [(one.start, one.end, desk.units_of(job, one.tasks)) for job, one in reserved.items()]
         start, end, units = np.array(spells, dtype=np.int64).reshape(-1, 3).T
@@ -74,6 +79,8 @@ class Profile:
     def add(self, job: int, reserved: Reserved) -> None:
         """Take a reservation into account."""
         self._reserved[job] = reserved
+        insort(self._come, (reserved.start, job))
+        insort(self._go, (reserved.end, job))
         for moment in (reserved.start, reserved.end):
             place = int(np.searchsorted(self._moments, moment))
             if place == len(self._moments) or self._moments[place] != moment:
@@ -108,12 +115,13 @@ class Profile:
         length = self._desk.length(job) if length is None else length
         since = max(since, self._desk.now)
         starts = self._starts(least, length, since).tolist()
-        ahead = _Ahead(self._desk, self._ending, self._reserved, max(length, 1))
-        with self._trials():
+        counted = fit is None and self._desk.least_tasks(job) is not None
+        ahead = _Ahead(self, max(length, 1)) if counted else None
+        with self.trials():
             for start in starts:
                 if may_fit is not None and not may_fit(start, start + max(length, 1)):
                     continue
-                if fit is None and not ahead.may_hold(job, start):
+                if ahead is not None and not ahead.may_hold(job, start):
                     continue
                 found = self._fits_at(job, start, length, fit or self._desk.fit)
                 if found is not None:
@@ -149,12 +157,15 @@ class Profile:
     # --- what if -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _trials(self) -> Iterator[None]:
-        """Show other times for a while."""
+    def trials(self) -> Iterator[None]:
+        """Try out other times, for one job or for several in turn, and come back to the present at the end."""
+        inner, self._trying = self._trying, True
         try:
             yield
         finally:
-            self._change(0, set())
+            self._trying = inner
+            if not inner:
+                self._change(0, set())
 
     def _show(self, start: int, end: int) -> None:
         """Hold on the nodes what is taken at some time in a span."""
@@ -182,40 +193,23 @@ class _Ahead:
 
     Parameters
     ----------
-    desk : Desk
-    ending : list of (int, int)
-        When running jobs are expected to end, and the jobs, in order.
-    reserved : mapping of int to Reserved
+    profile : Profile
     length : int
     """
 
-    def __init__(
-        self, desk: Desk, ending: Sequence[tuple[int, int]], reserved: Mapping[int, Reserved], length: int
-    ) -> None:
-        self._desk, self._ending, self._reserved, self._length = desk, ending, reserved, length
-        self._room: Room | None = None
-        self._gone = 0
-        """How many running jobs have ended."""
-        self._come = sorted((one.start, job) for job, one in reserved.items())
-        self._go = sorted((one.end, job) for job, one in reserved.items())
-        self._came = self._went = 0
-        """How many reservations begin before the end of the span, and how many end by its start."""
+    def __init__(self, profile: Profile, length: int) -> None:
+        self._profile, self._room, self._length = profile, profile._room.copy(), length
+        self._gone = self._came = self._went = 0
+        """How many running jobs are over when the span begins, reservations begin before its end, and are over."""
 
     def may_hold(self, job: int, start: int) -> bool:
         """Return False if a job surely does not fit beside all that is taken at some time in a span."""
-        desk = self._desk
-        if desk.least_tasks(job) is None:
-            return True
-        gone = bisect_right(self._ending, (start, NEVER))
-        came = bisect_left(self._come, (start + self._length,))
-        went = bisect_right(self._go, (start, NEVER))
-        ended = [desk.load(one, desk.live[one].tasks) for _, one in self._ending[self._gone : gone]]
-        begun = [self._load(one) for _, one in self._come[self._came : came]]
-        over = [self._load(one) for _, one in self._go[self._went : went]]
-        room = self._room = self._room or Room(desk)
-        room.exchange([*ended, *over, *begun], [-1] * (len(ended) + len(over)) + [1] * len(begun))
+        of = self._profile
+        gone = bisect_right(of._ending, (start, NEVER))
+        came, went = bisect_left(of._come, (start + self._length,)), bisect_right(of._go, (start, NEVER))
+        ended = [of._desk.load(one, of._desk.live[one].tasks) for _, one in of._ending[self._gone : gone]]
+        begun = [of._desk.load(one, of._reserved[one].tasks) for _, one in of._come[self._came : came]]
+        over = [of._desk.load(one, of._reserved[one].tasks) for _, one in of._go[self._went : went]]
+        self._room.exchange([*ended, *over, *begun], [-1] * (len(ended) + len(over)) + [1] * len(begun))
         self._gone, self._came, self._went = gone, came, went
-        return room.may_hold(job)
-
-    def _load(self, job: int) -> Load:
-        return self._desk.load(job, self._reserved[job].tasks)
+        return self._room.may_hold(job)

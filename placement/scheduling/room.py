@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -27,6 +28,12 @@ class Room:
         units, healthy = view.filling.idle_units()
         self._nodes = len(units)
         self._free: Ints = np.where(healthy, units, 0).reshape(-1)
+
+    def copy(self) -> Room:
+        """Return one that changes by itself."""
+        found = copy(self)
+        found._free = self._free.copy()
+        return found
 
     def take(self, load: Load) -> None:
         """Take what a job takes, whether or not it is free."""

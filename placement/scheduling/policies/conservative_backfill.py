@@ -68,10 +68,11 @@ class _Plan:
     def reserve(self, desk: Desk, jobs: Sequence[int]) -> None:
         """Reserve for jobs in turn, beside what is reserved."""
         profile = Profile(desk, self.reserved)
-        for job in jobs:
-            if len(self.reserved) == MOST_RESERVED:
-                break
-            found = profile.earliest(job)
-            if found is not None:
-                self.reserved[job] = found
-                profile.add(job, found)
+        with profile.trials():
+            for job in jobs:
+                if len(self.reserved) == MOST_RESERVED:
+                    break
+                found = profile.earliest(job)
+                if found is not None:
+                    self.reserved[job] = found
+                    profile.add(job, found)
