@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from policy_cases import job, node, running
+from policy_cases import job, node, running, spells
 
 from placement.scheduling.baselines import BASELINES
 from placement.scheduling.compile import compile_work
@@ -62,6 +62,21 @@ def test_no_decision_changes(name: str, snapshot: Snapshot) -> None:
         return Loop(kind(compile_work(snapshot)), BASELINES[name]).run()
 
     assert table(Desk) == table(Tried)
+
+
+def test_who_is_refused_stands_for_its_own_queue_and_until_others_are_stopped() -> None:
+    # x finds nobody of its queue a to stop. y, as large, stops r in queue b, which leaves 2 cards: z of queue a, as
+    # large as x, takes them, and x, which has had its turn, waits for both.
+    kept = {"preemptible": True, "checkpoint_interval": 1.0}
+    jobs = (
+        running(job("r", 4, 100, queue="b", **kept), "n", range(4)),
+        job("x", 2, 10, queue="a", priority=1, submit_time=-3.0),
+        job("y", 2, 10, queue="b", priority=1, submit_time=-2.0),
+        job("z", 2, 10, queue="a", priority=1, submit_time=-1.0),
+    )
+    queues = (Queue(name="a"), Queue(name="b"))
+    found = spells(Snapshot(nodes=(node("n", 4),), queues=queues, jobs=jobs), "volcano-gang-preempt")
+    assert (found["x"], found["y"], found["z"]) == ([(10, 20)], [(0, 10)], [(0, 10)])
 
 
 @given(
