@@ -157,7 +157,7 @@ def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float) -> Gr
     for pieces in SPLITS:
         least = max(least, priced(relaxed, _split(moments, prices, pieces)).bound)
     x = solved.x[: len(columns.kind)]
-    return GridBound(least, _masses(relaxed, columns, x), _runs(relaxed, columns, x))
+    return GridBound(least, masses(relaxed, columns, x), runs(relaxed, columns, x))
 
 
 # --- the program ---------------------------------------------------------------------------------------------
@@ -214,28 +214,28 @@ def program(relaxed: Relaxation, moments: Ints, columns: Columns) -> Program:
     slots, kinds, starts = len(moments) - 1, len(relaxed.kinds), len(columns.kind)
     row, column, value = [columns.kind], [np.arange(starts)], [np.ones(starts)]
     changes = [*_changes(columns.begin, moments, 1.0), *_changes(columns.end, moments, -1.0)]
-    sizes = _sizes(relaxed)
+    size = sizes(relaxed)
     for resource in range(len(relaxed.profiles)):
-        units = _units(relaxed, columns, resource) / sizes[resource] * columns.share
+        held = units(relaxed, columns, resource) / size[resource] * columns.share
         base = kinds + resource * slots
         for slot, change in changes:
-            here = (units != 0) & (slot < slots) & (change != 0)
+            here = (held != 0) & (slot < slots) & (change != 0)
             row.append(base + slot[here])
             column.append(np.flatnonzero(here))
-            value.append((units * change)[here])
-        free = starts + resource * slots + np.arange(slots)
+            value.append((held * change)[here])
+        unused = starts + resource * slots + np.arange(slots)
         row += [base + np.arange(slots), base + np.arange(1, slots)]
-        column += [free, free[:-1]]
+        column += [unused, unused[:-1]]
         value += [np.ones(slots), -np.ones(slots - 1)]
-    there = [_there(relaxed, moments, resource) / sizes[resource] for resource in range(len(relaxed.profiles))]
-    sides = np.concatenate([[kind.count for kind in relaxed.kinds], *(np.diff(units, prepend=0.0) for units in there)])
+    free = [there(relaxed, moments, resource) / size[resource] for resource in range(len(relaxed.profiles))]
+    sides = np.concatenate([[kind.count for kind in relaxed.kinds], *(np.diff(one, prepend=0.0) for one in free)])
     rows, at, values = np.concatenate(row), np.concatenate(column), np.concatenate(value)
     total = starts + slots * len(relaxed.profiles)
     rows, at, values = _added_up(rows, at, values, total)
     begins = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(sides)))])
     return Program(
         sense=1,
-        cost=np.concatenate([columns.cost / _scale(columns), np.zeros(total - starts)]),
+        cost=np.concatenate([columns.cost / scale(columns), np.zeros(total - starts)]),
         lower=np.zeros(total),
         upper=np.full(total, np.inf),
         integer=np.zeros(total, dtype=np.bool_),
@@ -263,7 +263,7 @@ def _added_up(rows: Ints, columns: Ints, values: Floats, width: int) -> tuple[In
     return places // width, places % width, summed
 
 
-def _units(relaxed: Relaxation, columns: Columns, resource: int) -> Floats:
+def units(relaxed: Relaxation, columns: Columns, resource: int) -> Floats:
     """Return the units of a resource that the mode of each column holds."""
     of = [[dict(mode.uses).get(resource, 0) for mode in kind.parts] for kind in relaxed.kinds]
     table = np.zeros((len(of), max(map(len, of))))
@@ -273,7 +273,7 @@ def _units(relaxed: Relaxation, columns: Columns, resource: int) -> Floats:
     return found
 
 
-def _there(relaxed: Relaxation, moments: Ints, resource: int) -> Floats:
+def there(relaxed: Relaxation, moments: Ints, resource: int) -> Floats:
     """Return the units that there are of a resource in each slot, on average."""
     totals = relaxed.profiles[resource].total(moments)
     areas = np.array([end - begin for begin, end in pairwise(totals)], dtype=np.float64)
@@ -281,7 +281,7 @@ def _there(relaxed: Relaxation, moments: Ints, resource: int) -> Floats:
     return found
 
 
-def _sizes(relaxed: Relaxation) -> list[int]:
+def sizes(relaxed: Relaxation) -> list[int]:
     """Return in which units each resource is counted in the program: as coarse as possible."""
     units: list[list[int]] = [[] for _ in relaxed.profiles]
     for kind in relaxed.kinds:
@@ -291,7 +291,8 @@ def _sizes(relaxed: Relaxation) -> list[int]:
     return [max(1, math.gcd(*amounts)) for amounts in units]
 
 
-def _scale(columns: Columns) -> float:
+def scale(columns: Columns) -> float:
+    """Return in which unit costs are counted in the program."""
     return max(1.0, float(np.abs(columns.cost).mean()))
 
 
@@ -300,12 +301,12 @@ def prices_of(relaxed: Relaxation, moments: Ints, columns: Columns, duals: Float
     slots = len(moments) - 1
     of_rows = duals[len(relaxed.kinds) :].reshape(len(relaxed.profiles), slots)
     following = np.concatenate([of_rows[:, 1:], np.zeros((len(of_rows), 1))], axis=1)
-    sizes = np.array(_sizes(relaxed))[:, None]
-    found: Floats = np.maximum((following - of_rows) * _scale(columns) / sizes / np.diff(moments), 0.0)
+    size = np.array(sizes(relaxed))[:, None]
+    found: Floats = np.maximum((following - of_rows) * scale(columns) / size / np.diff(moments), 0.0)
     return found
 
 
-def _masses(relaxed: Relaxation, columns: Columns, x: Floats) -> dict[int, tuple[Floats, Floats]]:
+def masses(relaxed: Relaxation, columns: Columns, x: Floats) -> dict[int, tuple[Floats, Floats]]:
     """Return what a solution says of starts; of jobs of one kind the first ones start first."""
     found = {}
     order = np.lexsort((columns.begin, columns.kind))
@@ -324,7 +325,7 @@ def _masses(relaxed: Relaxation, columns: Columns, x: Floats) -> dict[int, tuple
     return found
 
 
-def _runs(relaxed: Relaxation, columns: Columns, x: Floats) -> dict[int, int]:
+def runs(relaxed: Relaxation, columns: Columns, x: Floats) -> dict[int, int]:
     """Return how long each job runs in the mode that a solution has most of, of those that run at a stretch."""
     found: dict[int, int] = {}
     for number, kind in enumerate(relaxed.kinds):

@@ -74,7 +74,7 @@ def priced(relaxation: Relaxation, prices: Prices) -> Priced:
     if not steps or not kinds:
         start = np.array([kind.start for kind in kinds], dtype=np.int64)
         return Priced(trivial_bound(relaxation), start, np.zeros_like(start))
-    paid = _Paid(prices, steps)
+    paid = Paid(prices, steps)
     starts: list[int] = []
     modes: list[int] = []
     total = 0
@@ -102,13 +102,19 @@ def _steps(relaxation: Relaxation, prices: Prices) -> int:
     return steps
 
 
-class _Paid:
-    """What jobs pay."""
+class Paid:
+    """What jobs pay, in steps of a unit of price.
+
+    Parameters
+    ----------
+    prices : Prices
+    steps : int
+    """
 
     def __init__(self, prices: Prices, steps: int) -> None:
         self._moments, self._steps = prices.moments, steps
         self._price: Ints = np.floor(np.maximum(prices.price, 0) * steps).astype(np.int64)
-        self._known: dict[tuple[tuple[int, int], ...], _Paying] = {}
+        self._known: dict[tuple[tuple[int, int], ...], Paying] = {}
 
     def there(self, relaxation: Relaxation) -> int:
         """Return what all that there is costs."""
@@ -130,12 +136,12 @@ class _Paid:
         cost, start, mode = min(found)
         stopped = max(cost, self._steps * kind.weight * (kind.stopped - kind.release)), start, mode
         kept = self._steps * kind.weight * (kind.kept.run - kind.release)
-        kept += int(self._of(kind.kept.uses).until(np.array([kind.kept.run]))[0])
+        kept += int(self.of(kind.kept.uses).until(np.array([kind.kept.run]))[0])
         return min(stopped, (kept, 0, 0))
 
     def _whole(self, kind: Kind, mode: Mode) -> tuple[int, int]:
         """Return cost and start of a job that runs at a stretch."""
-        paying, moments = self._of(mode.uses), self._moments
+        paying, moments = self.of(mode.uses), self._moments
         end = int(moments[-1])
         last = max(kind.start, min(kind.due - mode.run, end))  # later than the last moment it only costs more
         low, high = np.searchsorted(moments, (kind.start, last), side="right")
@@ -152,24 +158,25 @@ class _Paid:
         """Return cost and moment of a job whose work is done in parts."""
         low, high = np.searchsorted(self._moments, (kind.start, max(kind.start, kind.due)), side="right")
         start = np.concatenate([[kind.start], self._moments[low:high]])
-        each = self._of(mode.uses).price[low - 1 : high]
+        each = self.of(mode.uses).price[low - 1 : high]
         total = self._steps * kind.weight * (start - kind.release) + mode.run * each
         best = int(total.argmin())
         return int(total[best]) + self._steps * (kind.weight * kind.least // 2), int(start[best])
 
-    def _of(self, uses: Sequence[tuple[int, int]]) -> _Paying:
+    def of(self, uses: Sequence[tuple[int, int]]) -> Paying:
+        """Return what it costs to hold so many units of some resources."""
         key = tuple(uses)
         if key not in self._known:
             price = np.zeros(len(self._moments), dtype=np.int64)
             for resource, units in key:
                 price[:-1] += units * self._price[resource]
             paid = np.concatenate([[0], np.cumsum(price[:-1] * np.diff(self._moments))])
-            self._known[key] = _Paying(self._moments, price, paid)
+            self._known[key] = Paying(self._moments, price, paid)
         return self._known[key]
 
 
 @dataclass(frozen=True, slots=True)
-class _Paying:
+class Paying:
     """What it costs to hold something: for a millisecond from each moment on, and from 0 until each moment."""
 
     moments: Ints

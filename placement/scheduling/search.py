@@ -17,11 +17,11 @@ from placement.scheduling.desk import Desk
 from placement.scheduling.device_search import search_devices
 from placement.scheduling.devices import stretches_of
 from placement.scheduling.found import Found
-from placement.scheduling.grid import GridBound, best_bound
 from placement.scheduling.improve import Improver
 from placement.scheduling.left_out import perhaps_left_out, with_all_after
 from placement.scheduling.passes import FIRST, Pass, ordered, parallel, present, serial
 from placement.scheduling.progress import Report, silent
+from placement.scheduling.prove import Proof
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
 from placement.solver import Limits, Stop
@@ -36,6 +36,8 @@ search ends where there is no clock."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
+TREE_SHARE = 0.5
+"""Part of the time after the first bound that branching gets."""
 MOST_BY_RULES, RULES_SHARE = 300, 0.1
 """Jobs up to which other rules are tried beside, and the part of the time that they get."""
 ROUND = 200
@@ -126,12 +128,12 @@ class _Search:
         if self._best is not None and any(end >= 0 for end in self._counted.deadline):
             self._by_deadline(desk)
         assert self._best is not None
-        bounded = self._prove(self._best.found)
-        by_runs = partial(serial, runs=bounded.runs)
+        proof = self._prove(self._best.found)
+        by_runs = partial(serial, runs=proof.grid.runs)
         for alpha in ALPHAS:
             if not self._over():
-                self._try("grid", self._ordered(self._started(bounded.at(alpha))), (parallel, serial, by_runs))
-        stop = self._improve()
+                self._try("grid", self._ordered(self._started(proof.grid.at(alpha))), (parallel, serial, by_runs))
+        stop = self._improve(proof)
         found = self._best.found
         # what comes after jobs that are left out never starts
         without = set(self._jobs) - {job for job, *_ in found.starts} - set(found.late)
@@ -176,15 +178,15 @@ class _Search:
         value, late = self._best.found.value + self._carried, self._best.found.late
         return not self._limits.left or (not late and value - self._bound <= self._limits.gap * value)
 
-    def _prove(self, found: Pass) -> GridBound:
+    def _prove(self, found: Pass) -> Proof:
         out = perhaps_left_out(self._work, self._never, found.rank(self._counted)[0])
-        bounded = best_bound(self._work, time.monotonic() + BOUND_SHARE * self._limits.left, out)
-        self._bound = max(0, bounded.bound)
+        proof = Proof(self._work, time.monotonic() + BOUND_SHARE * self._limits.left, out, self._seed)
+        self._bound = max(0, proof.bound)
         self._tell("bound")
-        return bounded
+        return proof
 
-    def _improve(self) -> Stop:
-        """Move one job at a time, and settle few jobs for good."""
+    def _improve(self, proof: Proof) -> Stop:
+        """Move one job at a time, and settle few jobs for good; then branch, and move on from what that finds."""
         assert self._best is not None
         started = self._best.found
         if self._over() or len(started.starts) < 2:
@@ -195,9 +197,28 @@ class _Search:
         if improver is None:
             return self._stop()
         most = max(FIRST_MOVES, MOVES // len(started.starts)) if self._limits.deadline == math.inf else math.inf
-        while not self._over() and improver.moves < most:
+        branches = proof.open and not late
+        until = self._limits.share(1 - TREE_SHARE) if branches else self._limits
+        while not self._over() and until.left and improver.moves < most:
             self._move(improver, improver.moves + ROUND, late)
+        if branches and not self._over():
+            self._branch(proof)
         return self._stop()
+
+    def _branch(self, proof: Proof) -> None:
+        """Branch on starts; each node gives an order to try."""
+        assert self._best is not None
+
+        def offer(means: Mapping[int, float]) -> int:
+            assert self._best is not None
+            self._try("branching", self._ordered(self._started(means)), (serial,))
+            self._bound = max(self._bound, proof.bound)
+            self._tell("branching")
+            return self._best.found.value + self._carried
+
+        proof.branch(self._best.found.value + self._carried, offer, self._limits.deadline)
+        self._bound = max(self._bound, proof.bound)
+        self._tell("branching")
 
     def _move(self, improver: Improver, until: int, late: list[int]) -> None:
         """Make moves until there are so many, or the time is up; they leave out what was left out."""

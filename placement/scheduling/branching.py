@@ -1,0 +1,235 @@
+r"""Branch and bound over when jobs start: a bound that rises as long as there is time.
+
+Each node of the tree says from when until when each job may start; its bound is that of `placement.scheduling.starts`
+in these windows, lifted by inequalities that hold in all of the tree. The job whose starts lie furthest apart in the
+solution, by weight, is told to start at their mean or before, or after it. What no node can be better than, and neither
+what is known, bounds all schedules.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placement.exact.growing import Basis
+from placement.scheduling.prove import Offer
+from placement.scheduling.starts import Starts
+from placement.scheduling.tolls import Windows, in_windows
+
+ROOT_ROUNDS, ROUNDS = 40, 2
+"""Rounds in which inequalities are added, at first and in each node."""
+ROOT_NEAR, NEAR = 2e-4, 1e-3
+"""How near the value of the program is to come to the bound by further starts, as a part of it."""
+PRICED = 8
+"""Rounds of further starts."""
+ROOT_MOST, MOST = 150, 25
+"""Inequalities that are added in a round."""
+LEAST_GAIN = 1e-4
+"""By what part of it a round has to lift the value for another one."""
+LONG_EVERY = 4
+"""In which of the nodes inequalities with a length are looked for."""
+LENGTHS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+"""Of spans, in mean run times."""
+REFINED = 4
+"""How often spans are cut in two where all starts are settled, and more is held at some moment than there is."""
+STILL = 1.0
+"""Milliseconds below which the starts of a job do not lie apart."""
+
+
+@dataclass(order=True, slots=True)
+class _Node:
+    bound: int
+    number: int
+    windows: Windows = field(compare=False)
+    basis: Basis = field(compare=False)
+    kind: int = field(compare=False)
+    moment: int = field(compare=False)
+
+
+class Tree:
+    """The tree.
+
+    Parameters
+    ----------
+    starts : Starts
+    deadline : float
+        On the clock of `time.monotonic`.
+
+    Attributes
+    ----------
+    bound : int
+        On the weighted completion time of all that the program covers, in milliseconds.
+    nodes : int
+        That were looked at.
+    """
+
+    def __init__(self, starts: Starts, deadline: float = math.inf) -> None:
+        self._starts, self._deadline = starts, deadline
+        self._open: list[_Node] = []
+        self._stuck = 1 << 62
+        self.bound, self.nodes = 0, 0
+        runs = [min(mode.run for mode in kind.modes) for kind in starts.relaxed.kinds if in_windows(kind)]
+        mean = sum(runs) / max(1, len(runs))
+        self._lengths = tuple(dict.fromkeys(int(part * mean) for part in LENGTHS if part * mean >= 1))
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a node to branch on."""
+        return bool(self._open)
+
+    @property
+    def _left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def root(self) -> bool:
+        """Lift the bound without branching as far as it goes; return whether that came to an end."""
+        done = self._lift(True, (0,)) and self._lift(True, (0, *self._lengths))
+        if done:
+            self._starts.trim()
+            done = self._priced(ROOT_NEAR)
+        if done:
+            self._open = [self._node(self.bound, self._starts.windows)]
+        return done
+
+    def run(self, value: int, offer: Offer, deadline: float, nodes: int | None = None) -> None:
+        """Branch until nothing can be better than what is known, or the limits are reached.
+
+        Parameters
+        ----------
+        value : int
+            Of the best schedule known, on the same scale as `bound`.
+        offer : callable
+        deadline : float
+            On the clock of `time.monotonic`.
+        nodes : int, optional
+            Most nodes, in all.
+        """
+        self._deadline = deadline
+        while self.open and self._open[0].bound < value and self._left > 0 and (nodes is None or self.nodes < nodes):
+            parent = heapq.heappop(self._open)
+            found = self._branched(parent, value)
+            if found is None:
+                heapq.heappush(self._open, parent)
+                break
+            for child, means in found:
+                value = min(value, offer(means))
+                if child.bound < value:
+                    heapq.heappush(self._open, child)
+            self._bounded(value)
+        self._bounded(value)
+
+    def _bounded(self, value: int) -> None:
+        least = min([value, self._stuck, *(node.bound for node in self._open[:1])])
+        self.bound = max(self.bound, least)
+
+    # --- nodes ---------------------------------------------------------------------------------------------------
+
+    def _branched(self, parent: _Node, value: int) -> list[tuple[_Node, dict[int, float]]] | None:
+        """Return the children of a node; None where the time is not enough."""
+        kind, moment = parent.kind, parent.moment
+        if kind < 0:
+            self._stuck = min(self._stuck, parent.bound)
+            return []
+        starts = self._starts
+        modes = np.arange(len(starts.relaxed.kinds[kind].modes))
+        for begin in (moment, moment + 1):
+            starts.add(np.full(len(modes), kind), modes, np.full(len(modes), begin))
+        found = []
+        for side in (0, 1):
+            first, last = parent.windows.first.copy(), parent.windows.last.copy()
+            if side:
+                first[kind] = moment + 1
+            else:
+                last[kind] = moment
+            starts.windows = Windows(first, last)
+            starts.restart(parent.basis)
+            self.nodes += 1
+            bound = self._lifted(parent.bound, value)
+            if bound is None:
+                return None
+            found.append((self._node(bound, starts.windows), self._means()))
+        return found
+
+    def _lifted(self, bound: int, value: int) -> int | None:
+        """Return the bound of the present windows; None where the time is not enough."""
+        kept, self.bound = self.bound, bound
+        lengths = (0, *self._lengths) if not self.nodes % LONG_EVERY else (0,)
+        done = self._lift(False, lengths, value)
+        for _ in range(REFINED):
+            if not done or self.bound >= value or self._starting()[1].max() >= STILL or not self._starts.refine():
+                break
+            done = self._lift(False, (0,), value)
+        found, self.bound = self.bound, kept
+        return found if done else None
+
+    def _node(self, bound: int, windows: Windows) -> _Node:
+        kind, moment = self._choice(windows)
+        return _Node(bound, self.nodes, windows, self._starts.basis(), kind, moment)
+
+    def _lift(self, root: bool, lengths: tuple[int, ...], value: int = 1 << 62) -> bool:
+        """Lift the bound by inequalities, while it is below a value; return whether that came to an end."""
+        starts = self._starts
+        rounds, near, most = (ROOT_ROUNDS, ROOT_NEAR, ROOT_MOST) if root else (ROUNDS, NEAR, MOST)
+        if not self._priced(near):
+            return False
+        for _ in range(rounds):
+            before = starts.value
+            if self.bound >= value or not starts.cut(lengths, most):
+                break
+            if not self._priced(near):
+                return False
+            if starts.value - before < LEAST_GAIN * starts.value:
+                break
+        return True
+
+    def _priced(self, near: float) -> bool:
+        """Solve, and add starts that are called for until the bound is near; return whether that came to an end."""
+        starts = self._starts
+        for left in range(PRICED, -1, -1):
+            if not starts.solve(self._left):
+                return False
+            found = starts.tolled()
+            self.bound = max(self.bound, found.bound)
+            if not left or starts.value - found.bound <= near * starts.value:
+                break
+            if not starts.add(np.arange(len(found.start)), found.mode, found.start):
+                break
+        return True
+
+    # --- what to branch on ---------------------------------------------------------------------------------------
+
+    def _starting(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean start of each kind, and how far its starts lie from it on average."""
+        starts = self._starts
+        kinds, kind, begin = len(starts.relaxed.kinds), starts.columns.kind, starts.columns.begin
+        mass = starts.mass
+        total = np.maximum(np.bincount(kind, mass, kinds), 1e-9)
+        mean = np.bincount(kind, mass * begin, kinds) / total
+        apart = np.bincount(kind, mass * np.abs(begin - mean[kind]), kinds) / total
+        return mean, apart
+
+    def _choice(self, windows: Windows) -> tuple[int, int]:
+        """Return a kind and a moment by which it is to start or not; -1 for no kind where there is nothing to say."""
+        kinds = self._starts.relaxed.kinds
+        mean, apart = self._starting()
+        weight = np.array([kind.weight if in_windows(kind) else 0 for kind in kinds], dtype=np.float64)
+        score = weight * np.where(apart >= STILL, apart, 0.0)
+        kind = int(score.argmax())
+        moment = int(mean[kind])
+        first, last = int(windows.first[kind]), int(windows.last[kind])
+        if score[kind] > 0:
+            return kind, min(max(moment, first), last - 1) if first < last else first
+        end = int(self._starts.moments[-1])
+        width = weight * (np.minimum(windows.last, end) - np.minimum(windows.first, end))
+        kind = int(width.argmax())
+        if width[kind] <= 0:
+            return -1, 0
+        return kind, (int(windows.first[kind]) + int(min(windows.last[kind], end))) // 2
+
+    def _means(self) -> dict[int, float]:
+        mean, _ = self._starting()
+        return {kind.jobs[0]: float(mean[number]) for number, kind in enumerate(self._starts.relaxed.kinds)}

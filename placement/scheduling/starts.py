@@ -1,0 +1,385 @@
+r"""The linear program of starts that grows: by starts that prices call for, and by cover inequalities that it breaks.
+
+It begins as the program of `placement.models.time` over a grid: each start of a kind in a mode is a column, and what is
+held of a resource is limited on average over each slot. Columns may then start at any time, not only at moments of the
+grid, so its value comes down to the bound that its duals prove (`placement.scheduling.tolls`), and inequalities
+(`placement.scheduling.spans`) lift both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from placement.exact.arrays import Floats
+from placement.exact.growing import Answer, Basis, Growing
+from placement.instance import Bools, Ints
+from placement.scheduling import grid
+from placement.scheduling.covers import BROKEN, covers, overfull
+from placement.scheduling.grid import Columns
+from placement.scheduling.modes import Relaxation
+from placement.scheduling.prices import Prices
+from placement.scheduling.spans import NOBODY, Span, counted_by, shares
+from placement.scheduling.tolls import Tolled, Windows, in_windows, tolled
+
+THIN = 4
+"""Of how many moments one is a start of the first columns."""
+CHUNK = 4096
+"""Columns of which the slots are looked at together."""
+MOST_ROOM = 4096
+"""Units of a resource, counted as coarsely as jobs allow, up to which inequalities are looked for."""
+MOST_SPANS = 150
+"""Inequalities that are added together, those that are broken most."""
+MOST_CUT, SHORTEST = 5, 2000
+"""Spans that are cut in two together, and milliseconds of the shortest such."""
+MOST_PAIRS = 600
+"""Pairs of a span and a job that is to count at any moment of a length: those that are looked at, which hold most."""
+LONGER = 0.02
+"""How much more of a job must run at any moment of a length than in all of it, for an inequality to be looked for."""
+TOO_LATE = 4.0
+"""What leaving a job out costs, as a part of the cost of the dearest start."""
+
+
+class Starts:
+    """The program.
+
+    Parameters
+    ----------
+    relaxed : Relaxation
+        Of kinds of one job each.
+    moments : int array
+        Of the grid.
+    seed : int
+
+    Attributes
+    ----------
+    spans : list of Span
+    columns : Columns
+        In the order in which they came.
+    edges : int array
+        Moments, and where spans between them are cut in two.
+    """
+
+    def __init__(self, relaxed: Relaxation, moments: Ints, seed: int = 0) -> None:
+        self.relaxed, self.moments, self.edges = relaxed, moments, moments
+        self.spans: list[Span] = []
+        first = grid.columns_of(relaxed, np.unique(np.append(moments[::THIN], moments[-1])))
+        self._scale = grid.scale(first)
+        self._sizes = grid.sizes(relaxed)
+        self._seed = seed
+        self._program = self._opened()
+        self._covered = [self._units_in_covers(resource) for resource in range(len(self._sizes))]
+        self._windows = whole_windows(relaxed)
+        self.columns = _none()
+        self._known: set[tuple[int, int, int]] = set()
+        self._seen: set[tuple[int, ...]] = set()
+        self._add(first)
+        self._answer: Answer | None = None
+
+    def _opened(self) -> Growing:
+        """Return the program without a column but for jobs that are left out."""
+        relaxed, moments = self.relaxed, self.moments
+        there = [grid.there(relaxed, moments, number) / size for number, size in enumerate(self._sizes)]
+        counts = np.array([kind.count for kind in relaxed.kinds], dtype=np.float64)
+        program = Growing(counts, np.concatenate(there) if there else np.zeros(0), self._seed)
+        kinds = np.arange(len(counts))
+        most = max(kind.weight * (float(moments[-1]) + max(mode.run for mode in kind.parts)) for kind in relaxed.kinds)
+        late = np.full(len(kinds), TOO_LATE * max(1.0, most) / self._scale)
+        program.add_columns(late, kinds, np.stack([kinds, np.ones(len(kinds))], axis=1))
+        return program
+
+    def trim(self) -> None:
+        """Drop inequalities that are not tight in the solution; it has to be solved again."""
+        assert self._answer is not None
+        first = len(self.relaxed.kinds) + len(self._sizes) * (len(self.moments) - 1)
+        tight = self._answer.duals[first : first + len(self.spans)] < -1e-9
+        spans = [span for span, one in zip(self.spans, tight.tolist(), strict=True) if one]
+        self._seen -= {_key(span) for span, one in zip(self.spans, tight.tolist(), strict=True) if not one}
+        columns, self.columns = self.columns, _none()
+        self.spans = []
+        self._program = self._opened()
+        self._add(columns)
+        self._add_spans(spans)
+        self._allow()
+
+    # --- columns -------------------------------------------------------------------------------------------------
+
+    def _add(self, new: Columns) -> None:
+        """Add columns."""
+        kinds, slots = len(self.relaxed.kinds), len(self.moments) - 1
+        count = len(new.kind)
+        column, row, value = [np.arange(count)], [new.kind], [np.ones(count)]
+        units = [
+            grid.units(self.relaxed, new, resource) / size * new.share for resource, size in enumerate(self._sizes)
+        ]
+        for begin in range(0, count, CHUNK):
+            part = slice(begin, begin + CHUNK)
+            covered = shares(new.begin[part], new.end[part], self.moments)
+            for resource, mine in enumerate(units):
+                at, slot = np.nonzero(covered * mine[part, None])
+                column.append(begin + at)
+                row.append(kinds + resource * slots + slot)
+                value.append(covered[at, slot] * mine[begin + at])
+        base = kinds + len(units) * slots
+        for begin in range(0, count, CHUNK):
+            part = slice(begin, begin + CHUNK)
+            counted = counted_by(self.spans, new.kind[part], new.begin[part], new.end[part])
+            counted *= self._uses(new)[[span.resource for span in self.spans], part]
+            number, at = np.nonzero(counted)
+            column.append(begin + at)
+            row.append(base + number)
+            value.append(counted[number, at])
+        columns, rows = np.concatenate(column), np.concatenate(row)
+        order = np.lexsort((rows, columns))
+        entry = np.stack([rows[order], np.concatenate(value)[order]], axis=1)
+        self._program.add_columns(new.cost / self._scale, columns[order], entry)
+        self.columns = _joined(self.columns, new)
+        self._known.update(zip(new.kind.tolist(), new.part.tolist(), new.begin.tolist(), strict=True))
+
+    def add(self, kinds: Ints, parts: Ints, starts: Ints) -> int:
+        """Add starts of jobs that run at a stretch, but for those that are there; return how many are new."""
+        wanted = zip(kinds.tolist(), parts.tolist(), starts.tolist(), strict=True)
+        new = [
+            one for one in dict.fromkeys(wanted) if one not in self._known and in_windows(self.relaxed.kinds[one[0]])
+        ]
+        if new:
+            kind, part, begin = (np.array(values, dtype=np.int64) for values in zip(*new, strict=True))
+            of = [self.relaxed.kinds[number] for number in kind.tolist()]
+            run = np.array([one.modes[mode].run for one, mode in zip(of, part.tolist(), strict=True)])
+            weight = np.array([float(one.weight) for one in of])
+            release = np.array([one.release for one in of])
+            cost = weight * (begin + run - release)
+            self._add(Columns(kind, part, begin, begin + run, np.ones(len(new)), cost))
+            self._allow()
+        return len(new)
+
+    # --- solving -------------------------------------------------------------------------------------------------
+
+    @property
+    def windows(self) -> Windows:
+        """When jobs may start."""
+        return self._windows
+
+    @windows.setter
+    def windows(self, windows: Windows) -> None:
+        self._windows = windows
+        self._allow()
+
+    def _allow(self) -> None:
+        late = np.ones(len(self.relaxed.kinds), dtype=np.bool_)
+        self._program.allow(np.concatenate([late, self._allowed()]))
+
+    def _allowed(self) -> Bools:
+        whole = np.array([in_windows(kind) for kind in self.relaxed.kinds])
+        kind, begin = self.columns.kind, self.columns.begin
+        inside = (begin >= self._windows.first[kind]) & (begin <= self._windows.last[kind])
+        found: Bools = inside | ~whole[kind]
+        return found
+
+    def solve(self, time_limit: float) -> bool:
+        """Solve; return whether there is a solution now."""
+        answer = self._program.solve(time_limit)
+        if answer is not None:
+            self._answer = answer
+        return answer is not None
+
+    @property
+    def value(self) -> float:
+        """Value of the solution; no bound."""
+        assert self._answer is not None
+        return self._answer.value * self._scale
+
+    @property
+    def mass(self) -> Floats:
+        """Which part of its job each column starts."""
+        assert self._answer is not None
+        found: Floats = np.maximum(self._answer.x[len(self.relaxed.kinds) :], 0.0)
+        return found
+
+    def said(self) -> tuple[dict[int, tuple[Floats, Floats]], dict[int, int]]:
+        """Return what the solution says of starts: see `placement.scheduling.grid.GridBound`."""
+        mass = self.mass
+        return grid.masses(self.relaxed, self.columns, mass), grid.runs(self.relaxed, self.columns, mass)
+
+    def tolled(self) -> Tolled:
+        """Return the bound that the duals prove, for the present windows, and the starts that they call for."""
+        assert self._answer is not None
+        kinds, slots, resources = len(self.relaxed.kinds), len(self.moments) - 1, len(self.relaxed.profiles)
+        duals = np.maximum(-self._answer.duals, 0.0) * self._scale
+        price = duals[kinds : kinds + resources * slots].reshape(resources, slots)
+        price = price / np.array(self._sizes)[:, None] / np.diff(self.moments)
+        price = price[:, np.searchsorted(self.moments, self.edges[:-1], side="right") - 1]
+        spans = duals[kinds + resources * slots :]
+        return tolled(self.relaxed, Prices(self.edges, price), self.spans[: len(spans)], spans, self._windows)
+
+    def basis(self) -> Basis:
+        """Return the present basis."""
+        return self._program.basis()
+
+    def restart(self, basis: Basis) -> None:
+        """Go on from an earlier basis; one of before a `trim` is of no use."""
+        if basis.of is self._program:
+            self._program.restart(basis)
+
+    # --- inequalities --------------------------------------------------------------------------------------------
+
+    def cut(self, lengths: Sequence[int], most: int = MOST_SPANS) -> int:
+        """Add inequalities that the solution breaks; return how many.
+
+        Parameters
+        ----------
+        lengths : sequence of int
+            Of spans, see `placement.scheduling.spans`; 0 for plain ones.
+        """
+        found: list[tuple[float, Span]] = []
+        for resource in range(len(self._sizes)):
+            holds = self._holding(resource)
+            if len(holds):
+                for length in lengths:
+                    found += self._broken(resource, length, holds)
+        found.sort(key=lambda one: -one[0])
+        found = found[:most]
+        self._seen.update(_key(span) for _, span in found)
+        self._add_spans([span for _, span in found])
+        return len(found)
+
+    def refine(self) -> int:
+        """Cut spans in two in which more is held at some moment than there is; return how many."""
+        new: list[int] = []
+        edges = self.edges
+        for resource in range(len(self._sizes)):
+            holds = self._holding(resource)
+            begin, end = self.columns.begin[holds], self.columns.end[holds]
+            amount = self._covered[resource][self.columns.kind[holds]] * self.mass[holds]
+            moments = np.unique(begin)
+            load = np.array([float(amount[(begin <= now) & (now < end)].sum()) for now in moments.tolist()])
+            slot = np.searchsorted(edges, moments, side="right") - 1
+            inside = slot < len(edges) - 1
+            moments, load, slot = moments[inside], load[inside], slot[inside]
+            over = (load - self._room(resource, edges)[slot]) * np.diff(edges)[slot]
+            over[(load < self._room(resource, edges)[slot] + BROKEN) | (np.diff(edges)[slot] < SHORTEST)] = 0.0
+            worst = np.argsort(-over, kind="stable")[:MOST_CUT]
+            chosen = dict.fromkeys(slot[worst[over[worst] > 0]].tolist())
+            new += [(int(edges[number]) + int(edges[number + 1])) // 2 for number in chosen]
+        self.edges = np.union1d(edges, np.array(new, dtype=np.int64))
+        return len(self.edges) - len(edges)
+
+    def _holding(self, resource: int) -> Ints:
+        """Return the columns of the solution that hold a resource and of whose kinds inequalities can tell."""
+        used = np.flatnonzero(self.mass > 1e-9)
+        used = used[self._covered[resource][self.columns.kind[used]] > 0]
+        found: Ints = used[grid.units(self.relaxed, self._some(used), resource) > 0]
+        return found
+
+    def _broken(self, resource: int, length: int, holds: Ints) -> list[tuple[float, Span]]:
+        """Return spans of one resource and length that are broken, and by how much."""
+        begin, end, kind = self.columns.begin[holds], self.columns.end[holds], self.columns.kind[holds]
+        running = self._running(kind, self.mass[holds], begin, end - length)
+        slots = np.arange(running.shape[1])
+        who = np.full(len(slots), NOBODY)
+        if length:
+            anytime = self._running(kind, self.mass[holds], begin - length, end)
+            who, slots = np.nonzero(anytime > running + LONGER)
+            more = (anytime - running)[who, slots] * self._covered[resource][who]
+            best = np.sort(np.argsort(-more, kind="stable")[:MOST_PAIRS])
+            who, slots = who[best], slots[best]
+            running = running[:, slots]
+            running[who, np.arange(len(who))] = anytime[who, slots]
+        units = self._covered[resource].tolist()
+        found: list[tuple[float, Span]] = []
+        rooms = self._room(resource, self.edges)[slots]
+        for room in np.unique(rooms[(rooms > 0) & (rooms <= MOST_ROOM)]).tolist():
+            mine = np.flatnonzero(rooms == room)
+            some = covers(running[:, mine], units, room)
+            if not length and len(self.edges) > len(self.moments):
+                some += overfull(running[:, mine], units, room)
+            for one in some:
+                at = mine[one.column]
+                slot = int(slots[at])
+                first, last = self.edges[slot : slot + 2].tolist()
+                span = Span(resource, first, last, length, int(who[at]), one.coefficient, one.most)
+                if _key(span) not in self._seen:
+                    found.append((one.broken, span))
+        return found
+
+    def _running(self, kind: Ints, mass: Floats, begin: Ints, end: Ints) -> Floats:
+        """Return which part of each kind runs in each span between edges on average."""
+        found = np.zeros((len(self.relaxed.kinds), len(self.edges) - 1))
+        np.add.at(found, kind, shares(begin, end, self.edges) * mass[:, None])
+        return np.minimum(found, 1.0)
+
+    def _add_spans(self, spans: list[Span]) -> None:
+        if not spans:
+            return
+        one, row, entry = self.columns, [], []
+        uses = self._uses(one)
+        for number, span in enumerate(spans):
+            counted = counted_by([span], one.kind, one.begin, one.end)[0] * uses[span.resource]
+            at = np.flatnonzero(counted)
+            row.append(np.full(len(at), number))
+            entry.append(np.stack([len(self.relaxed.kinds) + at, counted[at]], axis=1))
+        most = np.array([float(span.most) for span in spans])
+        self._program.add_rows(most, np.concatenate(row), np.concatenate(entry))
+        self.spans += spans
+
+    def _uses(self, columns: Columns) -> Bools:
+        """Return of each resource which columns hold it."""
+        return np.array([grid.units(self.relaxed, columns, resource) > 0 for resource in range(len(self._sizes))])
+
+    def _some(self, which: Ints) -> Columns:
+        one = self.columns
+        return Columns(
+            kind=one.kind[which],
+            part=one.part[which],
+            begin=one.begin[which],
+            end=one.end[which],
+            share=one.share[which],
+            cost=one.cost[which],
+        )
+
+    def _room(self, resource: int, edges: Ints) -> Ints:
+        """Return the most units that there are at any time between neighbouring edges, as counted here."""
+        profile = self.relaxed.profiles[resource]
+        found = profile.units[np.searchsorted(profile.times, edges[:-1], side="right") - 1].copy()
+        inside = np.searchsorted(edges, profile.times, side="right") - 1
+        for slot, units in zip(inside.tolist(), profile.units.tolist(), strict=True):
+            if slot < len(found):
+                found[slot] = max(found[slot], units)
+        return found // self._sizes[resource]
+
+    def _units_in_covers(self, resource: int) -> Ints:
+        """Return what jobs of each kind hold of a resource all the while; 0 where that is not one amount."""
+        size = self._sizes[resource]
+        found = [
+            dict(kind.modes[0].uses).get(resource, 0) // size if in_windows(kind) and len(kind.modes) == 1 else 0
+            for kind in self.relaxed.kinds
+        ]
+        return np.array(found, dtype=np.int64)
+
+
+def whole_windows(relaxed: Relaxation) -> Windows:
+    """Return the windows in which all starts lie."""
+    first = np.array([kind.start for kind in relaxed.kinds], dtype=np.int64)
+    return Windows(first, np.full(len(first), 1 << 60))
+
+
+def _key(span: Span) -> tuple[int, ...]:
+    of = span.resource, span.begin, span.end, span.length, span.anytime
+    return *of, hash(span.coefficient.tobytes())
+
+
+def _none() -> Columns:
+    ints = np.zeros(0, dtype=np.int64)
+    return Columns(ints, ints, ints, ints, np.zeros(0), np.zeros(0))
+
+
+def _joined(one: Columns, other: Columns) -> Columns:
+    return Columns(
+        kind=np.concatenate([one.kind, other.kind]),
+        part=np.concatenate([one.part, other.part]),
+        begin=np.concatenate([one.begin, other.begin]),
+        end=np.concatenate([one.end, other.end]),
+        share=np.concatenate([one.share, other.share]),
+        cost=np.concatenate([one.cost, other.cost]),
+    )

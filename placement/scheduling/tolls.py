@@ -1,0 +1,198 @@
+r"""A bound from prices of cards over time and of cover inequalities, valid for continuous time whatever the prices.
+
+To the prices of `placement.scheduling.prices` come multipliers of inequalities over spans of time
+(`placement.scheduling.spans`). An inequality holds of every schedule, so
+
+.. math:: \sum_j w_j T_j \ge \sum_j \min_s \Big( w_j (s + p_j - r_j) + \int \lambda + \sum_c \mu_c a_{cj} y_{cj}(s)
+    \Big) - \int \lambda G - \sum_c \mu_c b_c .
+
+What a job pays for it is again an integral of a price over a time, one that ends or begins earlier than its run by the
+length of the inequality. The price is constant between two moments, so the least is where one of these times begins or
+ends at a moment.
+
+Everything is a whole number, prices too, so nothing is lost to rounding.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placement.exact.arrays import Floats
+from placement.instance import Ints
+from placement.scheduling.modes import Kind, Mode, Relaxation
+from placement.scheduling.prices import FINEST, Paid, Prices
+from placement.scheduling.spans import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """When jobs of each kind may start.
+
+    Attributes
+    ----------
+    first, last : int array
+        Of jobs that run at a stretch; others may start as their kinds say.
+    """
+
+    first: Ints
+    last: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Tolled:
+    """What prices say.
+
+    Attributes
+    ----------
+    bound : int
+        On the weighted completion time, in milliseconds; -1 where the prices are too large to tell.
+    start, mode : int array
+        For each kind, a start at which its jobs cost least, and the mode of `Kind.parts`.
+    """
+
+    bound: int
+    start: Ints
+    mode: Ints
+
+
+def in_windows(kind: Kind) -> bool:
+    """Return whether the starts of jobs of a kind say all about when they hold what."""
+    return kind.whole and kind.kept is None
+
+
+def tolled(relaxed: Relaxation, prices: Prices, spans: Sequence[Span], multipliers: Floats, windows: Windows) -> Tolled:
+    """Return the bound that prices and multipliers give.
+
+    Parameters
+    ----------
+    relaxed : Relaxation
+    prices : Prices
+        Its moments are those between which `spans` begin and end too.
+    spans : sequence of Span
+    multipliers : float array
+        Weight times milliseconds, by span; negative ones count as 0.
+    windows : Windows
+    """
+    return _Tolls(relaxed, prices, spans, multipliers).bound(windows)
+
+
+Table = tuple[int, int]
+"""A resource, and a length."""
+
+
+class _Tolls:
+    def __init__(self, relaxed: Relaxation, prices: Prices, spans: Sequence[Span], multipliers: Floats) -> None:
+        self._relaxed, self._moments = relaxed, prices.moments
+        some = np.flatnonzero(multipliers > 0).tolist()
+        self._spans = [spans[number] for number in some]
+        rate = np.array([multipliers[number] / (spans[number].end - spans[number].begin) for number in some])
+        self._steps = self._fine(prices, rate)
+        self._rate: list[int] = np.floor(rate * self._steps).astype(np.int64).tolist()
+        self._paid = Paid(prices, self._steps)
+        self._through: dict[Table, Ints] = {}
+        self._anytime: dict[Table, Ints] = {}
+        if self._steps:
+            self._tables()
+
+    def _fine(self, prices: Prices, rate: Floats) -> int:
+        """Return the steps to a unit of price with which no number leaves 64 bits; 0 where one does anyway."""
+        horizon, kinds = float(self._moments[-1]), self._relaxed.kinds
+        top = np.maximum(prices.price, 0).max(axis=1, initial=0.0)
+        extra = np.zeros(len(kinds))
+        for span, each in zip(self._spans, rate.tolist(), strict=True):
+            extra += span.coefficient * (each + 1)
+        most = 1.0
+        for kind, more in zip(kinds, extra.tolist(), strict=True):
+            for mode in kind.parts:
+                paid = sum(units * (float(top[resource]) + 1) for resource, units in mode.uses)
+                reach = 2.0 * horizon + kind.start + 2.0 * mode.run
+                most = max(most, (kind.weight + paid + more) * reach)
+        steps = FINEST
+        while steps and steps * most > 1 << 61:
+            steps >>= 1
+        return steps
+
+    def _tables(self) -> None:
+        """Make tables of what each kind pays from 0 until each moment, by resource and length."""
+        size = len(self._relaxed.kinds), len(self._moments)
+        change: dict[tuple[Table, bool], Ints] = defaultdict(lambda: np.zeros(size, dtype=np.int64))
+        for span, rate in zip(self._spans, self._rate, strict=True):
+            table = span.resource, span.length
+            first, last = np.searchsorted(self._moments, (span.begin, span.end)).tolist()
+            others = span.coefficient * rate
+            if span.anytime >= 0:
+                mine = change[table, True][span.anytime]
+                mine[first] += others[span.anytime]
+                mine[last] -= others[span.anytime]
+                others[span.anytime] = 0
+            through = change[table, False]
+            through[:, first] += others
+            through[:, last] -= others
+        lengths = np.diff(self._moments)
+        for (table, anytime), changes in change.items():
+            paid = np.zeros(size, dtype=np.int64)
+            np.cumsum(np.cumsum(changes, axis=1)[:, :-1] * lengths, axis=1, out=paid[:, 1:])
+            (self._anytime if anytime else self._through)[table] = paid
+
+    def bound(self, windows: Windows) -> Tolled:
+        """Return the bound for some windows."""
+        kinds = self._relaxed.kinds
+        start, which = np.zeros(len(kinds), dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
+        if not self._steps:
+            return Tolled(-1, start, which)
+        total = -self._paid.there(self._relaxed)
+        total -= sum(
+            rate * (span.end - span.begin) * span.most for span, rate in zip(self._spans, self._rate, strict=True)
+        )
+        for number, kind in enumerate(kinds):
+            if in_windows(kind):
+                first, last = int(windows.first[number]), int(windows.last[number])
+                found = [(*self._least(number, kind, mode, first, last), part) for part, mode in enumerate(kind.modes)]
+                cost, start[number], which[number] = min(found)
+            else:
+                cost, start[number], which[number] = self._paid.least(kind)
+            total += kind.count * cost
+        return Tolled(max(0, -(-total // self._steps)), start, which)
+
+    def _least(self, number: int, kind: Kind, mode: Mode, first: int, last: int) -> tuple[int, int]:
+        """Return cost and start of a job of a kind in a mode."""
+        moments, run = self._moments, mode.run
+        resources = {resource for resource, _ in mode.uses}
+        through = [(length, paid[number]) for (of, length), paid in self._through.items() if of in resources]
+        anytime = [(length, paid[number]) for (of, length), paid in self._anytime.items() if of in resources]
+        through = [(length, paid) for length, paid in through if length < run and paid[-1]]
+        anytime = [(length, paid) for length, paid in anytime if paid[-1]]
+        # later it only costs more
+        end = int(moments[-1]) + max([0, *(length for length, _ in anytime)])
+        last = max(first, min(last, kind.due - run, end))
+        offsets = {0, -run, *(length - run for length, _ in through), *(length for length, _ in anytime)}
+        starts = [np.array([first, last])]
+        for offset in offsets:
+            low, high = np.searchsorted(moments, (first - offset, last - offset), side="right")
+            starts.append(moments[low:high] + offset)
+        start = np.concatenate(starts)
+        # what has no length is paid with the cards
+        paid = self._paid.of(mode.uses).paid + sum(paid for length, paid in through if not length)
+        total = self._until(paid, start + run) - self._until(paid, start)
+        for length, paid in through:
+            if length:
+                total += self._until(paid, start + (run - length)) - self._until(paid, start)
+        for length, paid in anytime:
+            total += self._until(paid, start + run) - self._until(paid, np.maximum(start - length, 0))
+        total += self._steps * kind.weight * (start + (run - kind.release))
+        best = int(total.argmin())
+        return int(total[best]), int(start[best])
+
+    def _until(self, paid: Ints, times: Ints) -> Ints:
+        """Return what is paid from 0 until some times, given that until each moment."""
+        moments = self._moments
+        place = np.minimum(np.searchsorted(moments, times, side="right"), len(moments) - 1)
+        before = place - 1
+        gone = np.minimum(times, moments[-1]) - moments[before]
+        rate = (paid[place] - paid[before]) // (moments[place] - moments[before])
+        found: Ints = paid[before] + gone * rate
+        return found
