@@ -36,6 +36,8 @@ LENGTHS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Of spans, in mean run times."""
 REFINED = 4
 """How often spans are cut in two where all starts are settled, and more is held at some moment than there is."""
+UNKNOWN = 1 << 62
+"""More than any value."""
 STILL = 1.0
 """Milliseconds below which the starts of a job do not lie apart."""
 
@@ -70,7 +72,7 @@ class Tree:
     def __init__(self, starts: Starts, deadline: float = math.inf) -> None:
         self._starts, self._deadline = starts, deadline
         self._open: list[_Node] = []
-        self._stuck = 1 << 62
+        self._stuck = UNKNOWN
         self.bound, self.nodes = 0, 0
         runs = [min(mode.run for mode in kind.modes) for kind in starts.relaxed.kinds if in_windows(kind)]
         mean = sum(runs) / max(1, len(runs))
@@ -90,7 +92,7 @@ class Tree:
         done = self._lift(True, (0,)) and self._lift(True, (0, *self._lengths))
         if done:
             self._starts.trim()
-            done = self._priced(ROOT_NEAR)
+            done = self._priced(ROOT_NEAR, UNKNOWN)
         if done:
             self._open = [self._node(self.bound, self._starts.windows)]
         return done
@@ -170,30 +172,32 @@ class Tree:
         kind, moment = self._choice(windows)
         return _Node(bound, self.nodes, windows, self._starts.basis(), kind, moment)
 
-    def _lift(self, root: bool, lengths: tuple[int, ...], value: int = 1 << 62) -> bool:
+    def _lift(self, root: bool, lengths: tuple[int, ...], value: int = UNKNOWN) -> bool:
         """Lift the bound by inequalities, while it is below a value; return whether that came to an end."""
         starts = self._starts
         rounds, near, most = (ROOT_ROUNDS, ROOT_NEAR, ROOT_MOST) if root else (ROUNDS, NEAR, MOST)
-        if not self._priced(near):
+        if not self._priced(near, value):
             return False
         for _ in range(rounds):
             before = starts.value
             if self.bound >= value or not starts.cut(lengths, most):
                 break
-            if not self._priced(near):
+            if not self._priced(near, value):
                 return False
             if starts.value - before < LEAST_GAIN * starts.value:
                 break
         return True
 
-    def _priced(self, near: float) -> bool:
+    def _priced(self, near: float, value: int) -> bool:
         """Solve, and add starts that are called for until the bound is near; return whether that came to an end."""
         starts = self._starts
         for left in range(PRICED, -1, -1):
             if not starts.solve(self._left):
                 return False
-            found = starts.tolled()
+            found = starts.tolled(value if value < UNKNOWN else -1)
             self.bound = max(self.bound, found.bound)
+            if found.windows is not starts.windows:
+                starts.windows = found.windows
             if not left or starts.value - found.bound <= near * starts.value:
                 break
             if not starts.add(np.arange(len(found.start)), found.mode, found.start):

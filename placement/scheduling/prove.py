@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placement.scheduling.grid import GridBound, best_bound, grid
-from placement.scheduling.modes import Relaxation, relaxation
+from placement.scheduling.modes import relaxation
 from placement.scheduling.tolls import in_windows
 from placement.scheduling.work import Work
 
@@ -24,8 +23,6 @@ SLOTS, RATIO = 500, 1.02
 """Least part of the time in which all is done that a slot of the grid is, and how much longer each is than the last."""
 NODES = 1200
 """Nodes times jobs where there is no clock."""
-GRID_SHARE = 0.3
-"""Part of the time of the first bound that grids get where a tree follows."""
 
 
 class Proof:
@@ -49,30 +46,41 @@ class Proof:
     """
 
     def __init__(self, work: Work, deadline: float, out: Collection[int], seed: int) -> None:
+        self._relaxed, self._seed = relaxation(work, out), seed
         self._tree: Tree | None = None
-        relaxed = relaxation(work, out)
-        if not _branches(relaxed):
-            self.grid = best_bound(work, deadline, out)
-            self.bound = self.grid.bound
-            return
+        self.grid = best_bound(work, deadline, out)
+        self.bound = self.grid.bound
+
+    @property
+    def branches(self) -> bool:
+        """Whether starts may be branched on."""
+        kinds = self._relaxed.kinds
+        counted = [kind for kind in kinds if kind.weight and in_windows(kind) and kind.modes[0].uses]
+        return 1 < sum(kind.count for kind in kinds) <= MOST_JOBS and len(counted) > 0
+
+    def root(self, deadline: float) -> bool:
+        """Lift the bound by inequalities; return whether that came to an end, so that there is more to branch on.
+
+        Parameters
+        ----------
+        deadline : float
+            On the clock of `time.monotonic`.
+        """
         # loaded where they are needed, for the solver takes a while
         from placement.scheduling.branching import Tree
         from placement.scheduling.starts import Starts
 
-        now = time.monotonic()
-        self.grid = best_bound(work, now + GRID_SHARE * (deadline - now), out)
-        self.bound = self.grid.bound
-        single = replace(
-            relaxed, kinds=tuple(replace(kind, jobs=(job,)) for kind in relaxed.kinds for job in kind.jobs)
-        )
+        kinds = tuple(replace(kind, jobs=(job,)) for kind in self._relaxed.kinds for job in kind.jobs)
+        single = replace(self._relaxed, kinds=kinds)
         horizon = int(grid(single, 2.0, 1)[-1])
-        starts = Starts(single, grid(single, RATIO, max(1, horizon // SLOTS)), seed)
+        starts = Starts(single, grid(single, RATIO, max(1, horizon // SLOTS)), self._seed)
         tree = Tree(starts, deadline)
-        if tree.root():
+        done = tree.root()
+        self.bound = max(self.bound, tree.bound)
+        if done:
             self._tree = tree
             self.grid = GridBound(tree.bound, *starts.said())
-        self.bound = max(self.bound, tree.bound)
-        self._nodes = NODES // max(1, len(single.kinds))
+        return done
 
     @property
     def open(self) -> bool:
@@ -91,11 +99,6 @@ class Proof:
             On the clock of `time.monotonic`; where there is none, a number of nodes that goes by the number of jobs.
         """
         if self._tree is not None:
-            self._tree.run(value, offer, deadline, self._nodes if deadline == math.inf else None)
+            nodes = NODES // len(self._relaxed.kinds) if deadline == math.inf else None
+            self._tree.run(value, offer, deadline, nodes)
             self.bound = max(self.bound, self._tree.bound)
-
-
-def _branches(relaxed: Relaxation) -> bool:
-    jobs = sum(kind.count for kind in relaxed.kinds)
-    counted = [kind for kind in relaxed.kinds if kind.weight and in_windows(kind) and kind.modes[0].uses]
-    return 1 < jobs <= MOST_JOBS and len(counted) > 0

@@ -17,6 +17,7 @@ from placement.scheduling.desk import Desk
 from placement.scheduling.device_search import search_devices
 from placement.scheduling.devices import stretches_of
 from placement.scheduling.found import Found
+from placement.scheduling.grid import GridBound
 from placement.scheduling.improve import Improver
 from placement.scheduling.left_out import perhaps_left_out, with_all_after
 from placement.scheduling.passes import FIRST, Pass, ordered, parallel, present, serial
@@ -28,7 +29,7 @@ from placement.solver import Limits, Stop
 
 ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Parts of a job in the linear program, by when so much has started jobs are ordered."""
-BOUND_SHARE = 0.3
+BOUND_SHARE = 0.15
 """Part of the time that the bound gets."""
 SCATTERED, FIRST_MOVES, MOVES = 5, 300, 400_000
 """How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
@@ -36,8 +37,8 @@ search ends where there is no clock."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
-TREE_SHARE = 0.5
-"""Part of the time after the first bound that branching gets."""
+ROOT_SHARE, TREE_SHARE = 0.3, 0.5
+"""Part of the time left that lifting the bound gets before branching, and part of what is left then for branching."""
 MOST_BY_RULES, RULES_SHARE = 300, 0.1
 """Jobs up to which other rules are tried beside, and the part of the time that they get."""
 ROUND = 200
@@ -129,16 +130,20 @@ class _Search:
             self._by_deadline(desk)
         assert self._best is not None
         proof = self._prove(self._best.found)
-        by_runs = partial(serial, runs=proof.grid.runs)
-        for alpha in ALPHAS:
-            if not self._over():
-                self._try("grid", self._ordered(self._started(proof.grid.at(alpha))), (parallel, serial, by_runs))
+        self._by_alpha("grid", proof.grid)
         stop = self._improve(proof)
         found = self._best.found
         # what comes after jobs that are left out never starts
         without = set(self._jobs) - {job for job, *_ in found.starts} - set(found.late)
         table = Timetable(stretches_of(self._counted, found.starts), self._never | without, set(found.late))
         return Found(self._best.name, table, self._bound, stop)
+
+    def _by_alpha(self, name: str, said: GridBound) -> None:
+        """Try the orders of a linear program."""
+        by_runs = partial(serial, runs=said.runs)
+        for alpha in ALPHAS:
+            if not self._over():
+                self._try(name, self._ordered(self._started(said.at(alpha))), (parallel, serial, by_runs))
 
     def _started(self, at: Mapping[int, float]) -> list[int]:
         """Return the jobs by when each has started so far, given that."""
@@ -186,24 +191,36 @@ class _Search:
         return proof
 
     def _improve(self, proof: Proof) -> Stop:
-        """Move one job at a time, and settle few jobs for good; then branch, and move on from what that finds."""
+        """Settle few jobs for good; else move one job at a time, and branch on starts between."""
         assert self._best is not None
         started = self._best.found
         if self._over() or len(started.starts) < 2:
             return self._stop()
         self._few(started)
-        late = self._best.found.late
-        improver = Improver.of(self._counted, self._base, self._best.found.starts, self._seed)
-        if improver is None:
-            return self._stop()
-        most = max(FIRST_MOVES, MOVES // len(started.starts)) if self._limits.deadline == math.inf else math.inf
-        branches = proof.open and not late
-        until = self._limits.share(1 - TREE_SHARE) if branches else self._limits
-        while not self._over() and until.left and improver.moves < most:
-            self._move(improver, improver.moves + ROUND, late)
+        branches = proof.branches and not self._best.found.late and not self._over()
+        if branches and proof.root(self._limits.share(ROOT_SHARE).deadline):
+            self._bound = max(self._bound, proof.bound)
+            self._by_alpha("branching", proof.grid)
+        branches = branches and proof.open
+        self._moves(self._limits.share(1 - TREE_SHARE) if branches else self._limits)
         if branches and not self._over():
             self._branch(proof)
+            if self._limits.deadline < math.inf:
+                self._moves(self._limits)
         return self._stop()
+
+    def _moves(self, limits: Limits) -> None:
+        """Move one job at a time, from the best schedule."""
+        assert self._best is not None
+        if self._over():
+            return
+        started = self._best.found
+        improver = Improver.of(self._counted, self._base, started.starts, self._seed)
+        if improver is None:
+            return
+        most = max(FIRST_MOVES, MOVES // len(started.starts)) if limits.deadline == math.inf else math.inf
+        while not self._over() and limits.left and improver.moves < most:
+            self._move(improver, improver.moves + ROUND, started.late)
 
     def _branch(self, proof: Proof) -> None:
         """Branch on starts; each node gives an order to try."""

@@ -21,7 +21,7 @@ from placement.scheduling.grid import Columns
 from placement.scheduling.modes import Relaxation
 from placement.scheduling.prices import Prices
 from placement.scheduling.spans import NOBODY, Span, counted_by, shares
-from placement.scheduling.tolls import Tolled, Windows, in_windows, tolled
+from placement.scheduling.tolls import NEVER, Tolled, Windows, in_windows, tolled
 
 THIN = 4
 """Of how many moments one is a start of the first columns."""
@@ -202,7 +202,7 @@ class Starts:
         mass = self.mass
         return grid.masses(self.relaxed, self.columns, mass), grid.runs(self.relaxed, self.columns, mass)
 
-    def tolled(self) -> Tolled:
+    def tolled(self, value: int = -1) -> Tolled:
         """Return the bound that the duals prove, for the present windows, and the starts that they call for."""
         assert self._answer is not None
         kinds, slots, resources = len(self.relaxed.kinds), len(self.moments) - 1, len(self.relaxed.profiles)
@@ -211,7 +211,7 @@ class Starts:
         price = price / np.array(self._sizes)[:, None] / np.diff(self.moments)
         price = price[:, np.searchsorted(self.moments, self.edges[:-1], side="right") - 1]
         spans = duals[kinds + resources * slots :]
-        return tolled(self.relaxed, Prices(self.edges, price), self.spans[: len(spans)], spans, self._windows)
+        return tolled(self.relaxed, Prices(self.edges, price), self.spans[: len(spans)], spans, self._windows, value)
 
     def basis(self) -> Basis:
         """Return the present basis."""
@@ -361,7 +361,7 @@ class Starts:
 def whole_windows(relaxed: Relaxation) -> Windows:
     """Return the windows in which all starts lie."""
     first = np.array([kind.start for kind in relaxed.kinds], dtype=np.int64)
-    return Windows(first, np.full(len(first), 1 << 60))
+    return Windows(first, np.full(len(first), NEVER))
 
 
 def _key(span: Span) -> tuple[int, ...]:

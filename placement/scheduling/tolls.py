@@ -27,6 +27,8 @@ from placement.scheduling.modes import Kind, Mode, Relaxation
 from placement.scheduling.prices import FINEST, Paid, Prices
 from placement.scheduling.spans import Span
 
+NEVER = 1 << 60
+
 
 @dataclass(frozen=True, slots=True)
 class Windows:
@@ -52,11 +54,14 @@ class Tolled:
         On the weighted completion time, in milliseconds; -1 where the prices are too large to tell.
     start, mode : int array
         For each kind, a start at which its jobs cost least, and the mode of `Kind.parts`.
+    windows : Windows
+        In which all schedules that are no worse than a value lie.
     """
 
     bound: int
     start: Ints
     mode: Ints
+    windows: Windows
 
 
 def in_windows(kind: Kind) -> bool:
@@ -64,7 +69,14 @@ def in_windows(kind: Kind) -> bool:
     return kind.whole and kind.kept is None
 
 
-def tolled(relaxed: Relaxation, prices: Prices, spans: Sequence[Span], multipliers: Floats, windows: Windows) -> Tolled:
+def tolled(
+    relaxed: Relaxation,
+    prices: Prices,
+    spans: Sequence[Span],
+    multipliers: Floats,
+    windows: Windows,
+    value: int = -1,
+) -> Tolled:
     """Return the bound that prices and multipliers give.
 
     Parameters
@@ -76,8 +88,21 @@ def tolled(relaxed: Relaxation, prices: Prices, spans: Sequence[Span], multiplie
     multipliers : float array
         Weight times milliseconds, by span; negative ones count as 0.
     windows : Windows
+    value : int, optional
+        Of the best schedule known, in milliseconds.
     """
-    return _Tolls(relaxed, prices, spans, multipliers).bound(windows)
+    return _Tolls(relaxed, prices, spans, multipliers).bound(windows, value)
+
+
+def _within(starts: Ints, costs: Ints, most: int) -> tuple[int, int]:
+    """Return between which starts costs may be no more than so much; they are on a line between neighbours."""
+    good = np.flatnonzero(costs <= most)
+    if not len(good):
+        return NEVER, -1
+    low, high = int(good[0]), int(good[-1])
+    first = int(starts[low - 1]) + 1 if low else int(starts[0])
+    last = int(starts[high + 1]) - 1 if high + 1 < len(starts) else NEVER
+    return first, last
 
 
 Table = tuple[int, int]
@@ -138,28 +163,44 @@ class _Tolls:
             np.cumsum(np.cumsum(changes, axis=1)[:, :-1] * lengths, axis=1, out=paid[:, 1:])
             (self._anytime if anytime else self._through)[table] = paid
 
-    def bound(self, windows: Windows) -> Tolled:
-        """Return the bound for some windows."""
+    def bound(self, windows: Windows, value: int) -> Tolled:
+        """Return the bound for some windows, and narrower ones for what is better than a value."""
         kinds = self._relaxed.kinds
         start, which = np.zeros(len(kinds), dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
         if not self._steps:
-            return Tolled(-1, start, which)
+            return Tolled(-1, start, which, windows)
+        least: list[int] = []
         total = -self._paid.there(self._relaxed)
         total -= sum(
             rate * (span.end - span.begin) * span.most for span, rate in zip(self._spans, self._rate, strict=True)
         )
+        of_start: dict[int, list[tuple[Ints, Ints]]] = {}
         for number, kind in enumerate(kinds):
             if in_windows(kind):
                 first, last = int(windows.first[number]), int(windows.last[number])
-                found = [(*self._least(number, kind, mode, first, last), part) for part, mode in enumerate(kind.modes)]
-                cost, start[number], which[number] = min(found)
+                of_start[number] = [self._costs(number, kind, mode, first, last) for mode in kind.modes]
+                best = [(int(costs.min()), part) for part, (_, costs) in enumerate(of_start[number])]
+                cost, part = min(best)
+                starts, costs = of_start[number][part]
+                start[number], which[number] = starts[costs.argmin()], part
             else:
                 cost, start[number], which[number] = self._paid.least(kind)
             total += kind.count * cost
-        return Tolled(max(0, -(-total // self._steps)), start, which)
+            least.append(cost)
+        narrow = windows
+        room = value * self._steps - total
+        if room >= 0:
+            first_, last_ = windows.first.copy(), windows.last.copy()
+            for number, of_mode in of_start.items():
+                if kinds[number].count == 1:
+                    ends = [_within(starts, costs, least[number] + room) for starts, costs in of_mode]
+                    first_[number] = max(first_[number], min(low for low, _ in ends))
+                    last_[number] = min(last_[number], max(high for _, high in ends))
+            narrow = Windows(first_, last_)
+        return Tolled(max(0, -(-total // self._steps)), start, which, narrow)
 
-    def _least(self, number: int, kind: Kind, mode: Mode, first: int, last: int) -> tuple[int, int]:
-        """Return cost and start of a job of a kind in a mode."""
+    def _costs(self, number: int, kind: Kind, mode: Mode, first: int, last: int) -> tuple[Ints, Ints]:
+        """Return starts of a job of a kind in a mode, ascending, and costs; between neighbours these are on a line."""
         moments, run = self._moments, mode.run
         resources = {resource for resource, _ in mode.uses}
         through = [(length, paid[number]) for (of, length), paid in self._through.items() if of in resources]
@@ -174,7 +215,7 @@ class _Tolls:
         for offset in offsets:
             low, high = np.searchsorted(moments, (first - offset, last - offset), side="right")
             starts.append(moments[low:high] + offset)
-        start = np.concatenate(starts)
+        start = np.unique(np.concatenate(starts))
         # what has no length is paid with the cards
         paid = self._paid.of(mode.uses).paid + sum(paid for length, paid in through if not length)
         total = self._until(paid, start + run) - self._until(paid, start)
@@ -184,8 +225,7 @@ class _Tolls:
         for length, paid in anytime:
             total += self._until(paid, start + run) - self._until(paid, np.maximum(start - length, 0))
         total += self._steps * kind.weight * (start + (run - kind.release))
-        best = int(total.argmin())
-        return int(total[best]), int(start[best])
+        return start, total
 
     def _until(self, paid: Ints, times: Ints) -> Ints:
         """Return what is paid from 0 until some times, given that until each moment."""
