@@ -37,8 +37,9 @@ search ends where there is no clock."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
-ROOT_SHARE, TREE_SHARE = 0.3, 0.5
-"""Part of the time left that lifting the bound gets before branching, and part of what is left then for branching."""
+ROOT_SHARE, TURNS, TRIED = 0.3, 16, 4
+"""Part of the time left that lifting the bound gets before branching, how many turns of moves and of branching make up
+what is left then, and every how many turns what brought less is tried again."""
 MOST_BY_RULES, RULES_SHARE = 300, 0.1
 """Jobs up to which other rules are tried beside, and the part of the time that they get."""
 ROUND = 200
@@ -120,6 +121,8 @@ class _Search:
         self._best: _Best | None = None
         self._bound = 0
         self._longest = 0.0
+        self._improver: Improver | None = None
+        self._late: list[int] = []
 
     def run(self) -> Found:
         """Search."""
@@ -201,28 +204,33 @@ class _Search:
         if branches and proof.root(self._limits.share(ROOT_SHARE).deadline):
             self._bound = max(self._bound, proof.bound)
             self._by_alpha("branching", proof.grid)
-        branches = branches and proof.open
-        self._moves(self._limits.share(1 - TREE_SHARE) if branches else self._limits)
-        if branches and not self._over():
-            self._branch(proof)
-            if self._limits.deadline < math.inf:
-                self._moves(self._limits)
+        if branches and proof.open:
+            self._in_turns(proof)
+        else:
+            self._moves(self._limits)
         return self._stop()
 
-    def _moves(self, limits: Limits) -> None:
-        """Move one job at a time, from the best schedule."""
-        assert self._best is not None
-        if self._over():
+    def _in_turns(self, proof: Proof) -> None:
+        """Move jobs and branch on starts in turns; whatever brings value and bound nearer gets more of them."""
+        if self._limits.deadline == math.inf:
+            self._moves(self._limits)
+            self._branch(proof, self._limits)
             return
-        started = self._best.found
-        improver = Improver.of(self._counted, self._base, started.starts, self._seed)
-        if improver is None:
-            return
-        most = max(FIRST_MOVES, MOVES // len(started.starts)) if limits.deadline == math.inf else math.inf
-        while not self._over() and limits.left and improver.moves < most:
-            self._move(improver, improver.moves + ROUND, started.late)
+        turn, gains = self._limits.left / TURNS, {"moves": math.inf, "branching": math.inf}
+        for number in range(10 * TURNS):
+            if self._over():
+                return
+            limits = Limits(min(self._limits.deadline, time.monotonic() + turn), self._limits.gap)
+            before = self._apart()
+            weaker, stronger = sorted(gains, key=lambda name: gains[name])
+            name = weaker if number % TRIED == TRIED - 1 else stronger
+            if name == "branching" and proof.open:
+                self._branch(proof, limits)
+            else:
+                self._moves(limits)
+            gains[name] = before - self._apart()
 
-    def _branch(self, proof: Proof) -> None:
+    def _branch(self, proof: Proof, limits: Limits) -> None:
         """Branch on starts; each node gives an order to try."""
         assert self._best is not None
 
@@ -233,13 +241,34 @@ class _Search:
             self._tell("branching")
             return self._best.found.value + self._carried
 
-        proof.branch(self._best.found.value + self._carried, offer, self._limits.deadline)
+        proof.branch(self._best.found.value + self._carried, offer, limits.deadline)
         self._bound = max(self._bound, proof.bound)
         self._tell("branching")
 
-    def _move(self, improver: Improver, until: int, late: list[int]) -> None:
+    def _apart(self) -> int:
+        """Return how far value and bound are apart."""
+        assert self._best is not None
+        return self._best.found.value + self._carried - self._bound
+
+    def _moves(self, limits: Limits) -> None:
+        """Move one job at a time, on from the last time, or from a schedule that is better."""
+        assert self._best is not None
+        if self._over():
+            return
+        if self._improver is None or self._improver.best.value > self._best.found.value:
+            started = self._best.found
+            self._improver = Improver.of(self._counted, self._base, started.starts, self._seed)
+            self._late = started.late
+        improver = self._improver
+        if improver is None:
+            return
+        most = max(FIRST_MOVES, MOVES // len(improver.best.starts)) if limits.deadline == math.inf else math.inf
+        while not self._over() and limits.left and improver.moves < most:
+            self._move(improver, improver.moves + ROUND, self._late, limits)
+
+    def _move(self, improver: Improver, until: int, late: list[int], limits: Limits) -> None:
         """Make moves until there are so many, or the time is up; they leave out what was left out."""
-        improver.run(lambda moves: moves >= until or not self._limits.left)
+        improver.run(lambda moves: moves >= until or not limits.left)
         self._offer("moves", Pass(improver.best.starts, improver.best.value, late))
 
     def _few(self, started: Pass) -> None:
@@ -266,7 +295,7 @@ class _Search:
                 improver = Improver.of(self._counted, self._base, started.starts, self._seed + seed)
                 if improver is None:
                     return
-                self._move(improver, FIRST_MOVES, started.late)
+                self._move(improver, FIRST_MOVES, started.late, self._limits)
 
     def _stop(self) -> Stop:
         assert self._best is not None
