@@ -11,6 +11,7 @@ import pytest
 import placement
 from placement.scheduling import labels
 from placement.scheduling.baselines import BASELINES, baseline
+from placement.scheduling.bits import Bits, Future
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import counted
 from placement.scheduling.devices import stretches_of
@@ -191,3 +192,35 @@ def test_models_and_order_and_deadlines() -> None:
     assert dict(zip(found.jobs.job, found.jobs.end, strict=True)) == {"a": 6.0, "b": 8.0, "c": 2.0, "d": 4.0}
     assert found.value == 134
     assert [(out.job, out.reason) for out in found.left_out] == [("e", "late")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bits_find_what_counts_find(seed: int) -> None:
+    # Two models, gangs of several tasks of which a node takes more than one, and cards that are held at first.
+    rng = Random(seed)
+    nodes = tuple(Node(name=model, count=rng.randint(2, 4), gpus=(Gpu(model=model, count=SIZE),)) for model in "AB")
+    old = Job(
+        name="old",
+        groups=(TaskGroup(name="w", task=Task(gpus=2)),),
+        duration=Duration(seconds=7),
+        running=Running(tasks=(RunningTask(group="w", index=0, node="A-0", gpus=(1, 2)),)),
+    )
+    jobs = [
+        job(f"j{n}", rng.randint(1, 3), rng.choice([1, 1, 2]), rng.randint(1, 9), 1, rng.randint(0, 20))
+        for n in range(40)
+    ]
+    by_counts = counted(compile_work(Snapshot(nodes=nodes, jobs=(old, *jobs))))
+    assert by_counts is not None
+    profile = present(by_counts)
+    bits = Bits(by_counts)
+    future = Future.of(bits, profile)
+    for number in range(1, 41):
+        gang = by_counts.gangs[by_counts.job_class[number]]
+        kind = rng.randrange(len(gang.kinds))
+        after = by_counts.release[number]
+        expected = profile.earliest(number, after, (gang.kinds[kind],))
+        found = future.earliest(number, bits.ask(by_counts.job_class[number], kind), after)
+        assert found is not None
+        assert found[:3] == expected
+        profile.take(found[2], gang.cards, found[0], found[1])
+        future.take(found[3], found[0], found[1])

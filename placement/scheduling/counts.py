@@ -310,6 +310,10 @@ class Profile:
         """Return when anything changes."""
         return self._times.copy()
 
+    def free(self) -> Small:
+        """Return how many cards of each node are free from each of these times on."""
+        return self._free[: len(self._times)]
+
     def _in(self, job: int, gang: Gang, kind: Kind, after: int, before: int | None) -> tuple[int, int, Nodes] | None:
         times, need = self._times, gang.tasks * gang.cards
         count = len(times)

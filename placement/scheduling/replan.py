@@ -123,8 +123,10 @@ class Replanner:
         if len(found.starts) > 1 and not found.late:
             improver = Improver.of(present, profile, found.starts, self.seed)
         if improver is not None:
-            moves = PLACED // len(found.starts)
-            improver.run(lambda made: made >= moves if time_limit is None else time.monotonic() - began >= time_limit)
+            moves = max(1, PLACED // len(found.starts))
+            improver.run(
+                lambda made: made / moves if time_limit is None else (time.monotonic() - began) / max(time_limit, 1e-9)
+            )
             found = min(found, improver.best, key=rank)
         if rank(found)[0] == rank(first)[0] and found.value > (1 - MARGIN) * first.value:
             found = first

@@ -31,7 +31,7 @@ ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Parts of a job in the linear program, by when so much has started jobs are ordered."""
 BOUND_SHARE = 0.15
 """Part of the time that the bound gets."""
-SCATTERED, FIRST_MOVES, MOVES = 5, 300, 400_000
+SCATTERED, FIRST_MOVES, MOVES = 5, 300, 1_200_000
 """How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
 search ends where there is no clock."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
@@ -123,6 +123,7 @@ class _Search:
         self._longest = 0.0
         self._improver: Improver | None = None
         self._late: list[int] = []
+        self._moving = math.inf
 
     def run(self) -> Found:
         """Search."""
@@ -259,17 +260,27 @@ class _Search:
             started = self._best.found
             self._improver = Improver.of(self._counted, self._base, started.starts, self._seed)
             self._late = started.late
-        improver = self._improver
-        if improver is None:
-            return
-        most = max(FIRST_MOVES, MOVES // len(improver.best.starts)) if limits.deadline == math.inf else math.inf
-        while not self._over() and limits.left and improver.moves < most:
-            self._move(improver, improver.moves + ROUND, self._late, limits)
+        if self._improver is not None:
+            few = max(FIRST_MOVES, MOVES // len(self._improver.best.starts))
+            self._move(self._improver, few if limits.deadline == math.inf else math.inf, self._late, limits)
 
-    def _move(self, improver: Improver, until: int, late: list[int], limits: Limits) -> None:
-        """Make moves until there are so many, or the time is up; they leave out what was left out."""
-        improver.run(lambda moves: moves >= until or not limits.left)
-        self._offer("moves", Pass(improver.best.starts, improver.best.value, late))
+    def _move(self, improver: Improver, most: float, late: list[int], limits: Limits) -> None:
+        """Make so many moves, or until the time is up; they leave out what was left out."""
+        if self._moving == math.inf:
+            self._moving = self._limits.left
+
+        def offer() -> None:
+            self._offer("moves", Pass(improver.best.starts, improver.best.value, late))
+
+        def done(moves: int) -> float:
+            if moves % ROUND == 0:
+                offer()
+            if self._over() or not limits.left:
+                return 1.0
+            return moves / most if most < math.inf else 1 - self._limits.left / self._moving
+
+        improver.run(done)
+        offer()
 
     def _few(self, started: Pass) -> None:
         """Settle few jobs for good: with nodes taken together, and told apart where that is not all."""
