@@ -18,8 +18,8 @@ from placement.scheduling.counts import Counted, Profile
 from placement.scheduling.passes import Pass, Start, end_of
 
 HOT, MOST_HOT, COLD = 20.0, 0.02, 0.05
-"""By which part of its value a schedule may be worse at first on average, times the square of the number of jobs, and at
-most; and by how much less of that at last. Found by trial on 30 to 300 jobs."""
+"""By which part of its value a schedule may be worse at first on average, times the square of the number of jobs, and
+at most; and by which part of that at last. Found by trial on 30 to 300 jobs."""
 EVERY, MOST_KEPT = 8, 64
 """Places after which what is free then is kept, and how often at most."""
 OTHER, BACKWARD, UNIFORM = 0.25, 0.4, 0.7
