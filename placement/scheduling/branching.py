@@ -78,6 +78,17 @@ class Tree:
         mean = sum(runs) / max(1, len(runs))
         self._lengths = tuple(dict.fromkeys(int(part * mean) for part in LENGTHS if part * mean >= 1))
 
+    def within(self, value: int) -> dict[int, tuple[int, int]]:
+        """Return by job, of those that run at a stretch, when it may start in any schedule no worse than a value.
+
+        Only before anything is branched on.
+        """
+        starts = self._starts
+        windows = starts.tolled(value).windows
+        pairs = zip(windows.first.tolist(), windows.last.tolist(), strict=True)
+        kinds = zip(starts.relaxed.kinds, pairs, strict=True)
+        return {kind.jobs[0]: pair for kind, pair in kinds if in_windows(kind)}
+
     @property
     def open(self) -> bool:
         """Whether there is a node to branch on."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -26,8 +26,8 @@ from placement.scheduling.passes import Pass
 
 MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
 """Jobs, nodes, and starts of all jobs together, up to which this is tried."""
-MOST_LABELS, MOST_APART = 50_000, 25_000
-"""Labels after which it is given up, with nodes taken together and told apart."""
+MOST_LABELS, MOST_FIRST, MOST_APART = 50_000, 3_000, 25_000
+"""Labels after which it is given up: with nodes taken together, told apart, and so with what else is proven of starts."""
 MEASURES = 3
 """Dual feasible functions by which tasks are measured beside their cards."""
 ROUNDING = 1e-6
@@ -109,7 +109,9 @@ class Few:
         slots = sum(end - one.release + 1 for one, end in zip(few._jobs, few._last(best.value // unit), strict=True))
         return None if slots > MOST_SLOTS else few
 
-    def settle(self, known: int, apart: bool, deadline: float = math.inf) -> Settled | None:
+    def settle(
+        self, known: int, apart: bool, deadline: float = math.inf, within: Mapping[int, tuple[int, int]] | None = None
+    ) -> Settled | None:
         """Return what can be shown, given the value of a schedule; None where it takes too long.
 
         Parameters
@@ -120,12 +122,22 @@ class Few:
             on them: what is best then is a bound, and often as much as is known.
         deadline : float
             On the clock of `time.monotonic`.
+        within : mapping of int to (int, int), optional
+            By job, the first and the last start that it has in any schedule which is no worse, in milliseconds.
         """
         value = known // self._unit
-        last = self._last(value)
+        first, last = [one.release for one in self._jobs], self._last(value)
+        for number, one in enumerate(self._jobs):
+            if within is not None and one.job in within:
+                low, high = within[one.job]
+                first[number] = max(first[number], -(-low // self._unit))
+                last[number] = min(last[number], high // self._unit)
+        if any(low > high for low, high in zip(first, last, strict=True)):
+            return Settled((), known)
         prices = _prices(self._jobs, last, self._size, self._running)
         space = _apart(self._size, self._running) if apart else _together(self._size, self._running)
-        label = _Search(self._jobs, last, prices, space, value).run(MOST_APART if apart else MOST_LABELS, deadline)
+        most = MOST_LABELS if not apart else MOST_FIRST if within is None else MOST_APART
+        label = _Search(self._jobs, (first, last), prices, space, value).run(most, deadline)
         return None if label is None else _settled(label, self._unit)
 
     def _last(self, value: int) -> list[int]:
@@ -291,24 +303,25 @@ class _Search:
     def __init__(
         self,
         jobs: Sequence[_Job],
-        last: Sequence[int],
+        within: tuple[Sequence[int], Sequence[int]],
         prices: tuple[list[list[float]], list[float]],
         space: _Space,
         most: int,
     ) -> None:
-        self._jobs, self._last, self._space, self._most = jobs, last, space, most
+        self._jobs, self._space, self._most = jobs, space, most
+        self._first, self._last = within
         self._paid, self._all = prices
-        self._rest = [self._least(one, end) for one, end in zip(jobs, last, strict=True)]
+        self._rest = [self._least(one, *times) for one, *times in zip(jobs, *within, strict=True)]
 
-    def _least(self, one: _Job, last: int) -> list[float]:
+    def _least(self, one: _Job, first: int, last: int) -> list[float]:
         """Return what a job costs at least with its cards paid for, by the moment from which on it may start."""
         paid = self._paid[one.cards]
         found = [math.inf] * len(paid)
-        for start in range(last, one.release - 1, -1):
+        for start in range(last, first - 1, -1):
             price = one.tasks * (paid[start + one.length] - paid[start])
             found[start] = min(found[start + 1], one.weight * (start + one.length - one.release) + price)
-        for start in range(one.release - 1, -1, -1):
-            found[start] = found[one.release]
+        for start in range(first - 1, -1, -1):
+            found[start] = found[first]
         return found
 
     def run(self, limit: int, deadline: float) -> _Label | None:
@@ -337,7 +350,7 @@ class _Search:
             if done >> number & 1:
                 continue
             now = done | 1 << number
-            for other in self._extended(label, one):
+            for other in self._extended(label, one, self._first[number]):
                 # of jobs that start at one moment the order does not matter
                 together = other.start == label.start and one.job < label.job
                 if not together and other.start <= self._last[number] and self._bound(other, now) < self._most:
@@ -357,9 +370,9 @@ class _Search:
         # costs are whole numbers
         return math.ceil(label.cost + rest - (self._all[-1] - self._all[moment] - taken) - ROUNDING)
 
-    def _extended(self, label: _Label, one: _Job) -> list[_Label]:
+    def _extended(self, label: _Label, one: _Job, first: int) -> list[_Label]:
         """Return the labels in which a job starts next."""
-        after = max(label.moment, one.release)
+        after = max(label.moment, first)
         ready = [self._free_at(node, one, after) for node in label.nodes]
         count = 1 if self._space.tasks else one.tasks
         # nodes that are alike are one choice

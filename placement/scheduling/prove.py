@@ -82,6 +82,10 @@ class Proof:
             self.grid = GridBound(tree.bound, *starts.said())
         return done
 
+    def within(self, value: int) -> dict[int, tuple[int, int]]:
+        """Return by job the first and the last start that it has in any timetable that is no worse than a value."""
+        return {} if self._tree is None else self._tree.within(value)
+
     @property
     def open(self) -> bool:
         """Whether the bound can still get better."""

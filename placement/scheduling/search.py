@@ -31,7 +31,7 @@ ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Parts of a job in the linear program, by when so much has started jobs are ordered."""
 BOUND_SHARE = 0.15
 """Part of the time that the bound gets."""
-SCATTERED, FIRST_MOVES, MOVES = 5, 300, 1_200_000
+SCATTERED, FIRST_MOVES, MOVES = 5, 2000, 1_200_000
 """How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
 search ends where there is no clock."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
@@ -200,11 +200,14 @@ class _Search:
         started = self._best.found
         if self._over() or len(started.starts) < 2:
             return self._stop()
-        self._few(started)
+        few = labels.Few.of(self._counted, started)
+        self._settle(few, started, False)
+        self._settle(few, started, True)
         branches = proof.branches and not self._best.found.late and not self._over()
         if branches and proof.root(self._limits.share(ROOT_SHARE).deadline):
             self._bound = max(self._bound, proof.bound)
             self._by_alpha("branching", proof.grid)
+            self._settle(few, started, True, proof)
         if branches and proof.open:
             self._in_turns(proof)
         else:
@@ -282,22 +285,23 @@ class _Search:
         improver.run(done)
         offer()
 
-    def _few(self, started: Pass) -> None:
-        """Settle few jobs for good: with nodes taken together, and told apart where that is not all."""
-        few = labels.Few.of(self._counted, started)
-        if few is None:
+    def _settle(self, few: labels.Few | None, started: Pass, apart: bool, proof: Proof | None = None) -> None:
+        """Settle few jobs for good: with nodes taken together, or told apart, at last with what is proven of starts."""
+        if few is None or self._over():
             return
-        for apart in (False, True):
+        if proof is None:
             self._scatter(started, SCATTERED * apart)
-            if self._over():
-                return
-            assert self._best is not None
-            settled = few.settle(self._best.found.value, apart, self._limits.deadline)
-            if settled is not None:
-                self._bound = max(self._bound, settled.bound + self._carried)
-                if settled.order:
-                    self._try("labels", settled.order, (serial,))
-                self._tell("labels")
+        if self._over():
+            return
+        assert self._best is not None
+        value = self._best.found.value
+        within = None if proof is None else proof.within(value + self._carried)
+        settled = few.settle(value, apart, self._limits.deadline, within)
+        if settled is not None:
+            self._bound = max(self._bound, settled.bound + self._carried)
+            if settled.order:
+                self._try("labels", settled.order, (serial,))
+            self._tell("labels")
 
     def _scatter(self, started: Pass, first: int) -> None:
         """Move jobs from one schedule in several ways, since what is found for few jobs is to be the best."""
