@@ -27,7 +27,7 @@ from placement.scheduling.passes import Pass
 MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
 """Jobs, nodes, and starts of all jobs together, up to which this is tried."""
 MOST_LABELS, MOST_FIRST, MOST_APART = 50_000, 3_000, 25_000
-"""Labels after which it is given up: with nodes taken together, told apart, and so with what else is proven of starts."""
+"""Labels after which it is given up: with nodes taken together, told apart, and that with what is proven of starts."""
 MEASURES = 3
 """Dual feasible functions by which tasks are measured beside their cards."""
 ROUNDING = 1e-6
