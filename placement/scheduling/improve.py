@@ -11,25 +11,21 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from placement.scheduling.bits import Bits, Future, Held
+from placement.scheduling.bits import Future
 from placement.scheduling.counts import Counted, Profile
-from placement.scheduling.passes import Pass, Start, end_of
+from placement.scheduling.lines import Line, Passing, Placed
+from placement.scheduling.passes import Pass, Start
 
 HOT, MOST_HOT, COLD = 20.0, 0.02, 0.05
 """By which part of its value a schedule may be worse at first on average, times the square of the number of jobs, and
 at most; and by which part of that at last. Found by trial on 30 to 300 jobs."""
-EVERY, MOST_KEPT = 8, 64
-"""Places after which what is free then is kept, and how often at most."""
 OTHER, BACKWARD, UNIFORM = 0.25, 0.4, 0.7
 """Part of the moves that go to cards of another model; and of the others those that go behind others, and those of any
 job, where others are of jobs by their weight and wait."""
 FEW = 16
 """Jobs up to which all moves go to any place."""
-
-Passed = tuple[Pass, list[Future], list[Held]]
-"""A pass, what was free on its way, and what each job holds."""
 
 
 class Improver:
@@ -52,13 +48,13 @@ class Improver:
         order = [job for job, *_ in sorted(starts, key=lambda one: (one[1], one[0]))]
         self._kinds = {job: work.kind_of(job, nodes) for job, _, _, nodes in starts}
         self._several = [job for job in order if len(work.gangs[work.job_class[job]].kinds) > 1]
-        self._bits = bits = Bits(work)
-        self._every = max(EVERY, len(order) // MOST_KEPT)
-        self._run = work.run if work.by_level else None
-        self._kept = [Future.of(bits, base)]
-        self.best = self._now = Pass([], 0, [])
-        self._held: list[Held] = []
         self._cost = dict.fromkeys(order, 0)
+        self._line_of_pool = _lines(work, self._ordered)
+        self._passing = Passing(work, len(order))
+        future = Future.of(self._passing.bits, base)
+        self._lines = [Line(Placed([], [], [future], 0)) for _ in range(max(self._line_of_pool, default=0) + 1)]
+        self._value = 0
+        self.best = Pass([], 0, [])
         self.moves = 0
         self._first = order
 
@@ -66,72 +62,106 @@ class Improver:
     def of(cls, work: Counted, base: Profile, starts: Sequence[Start], seed: int) -> Improver | None:
         """Return one that goes on from a schedule; None where its serial pass ends some job after a hard deadline."""
         found = cls(work, base, starts, seed)
-        passed = found._pass(found._first, 0, 0, None)
-        if passed is None:
-            return None
-        found._set(*passed)
-        found.best = found._now
+        for number, line in enumerate(found._lines):
+            order = [job for job in found._first if found._line_of(job) == number]
+            placed = found._again(line, order, (0, -1), None)
+            if placed is None:
+                return None
+            found._set(line, placed)
+        found._best()
         return found
 
     def run(self, done: Callable[[int], float]) -> Pass:
         """Move jobs until all is done, of which a function tells the part after so many moves; return the best pass."""
-        hot = min(MOST_HOT, HOT / max(1, len(self._order)) ** 2) * self._now.value
+        hot = min(MOST_HOT, HOT / max(1, len(self._cost)) ** 2) * self._value
         while (part := done(self.moves)) < 1:
             self.moves += 1
-            limit = self._now.value + int(hot * COLD**part * self._rng.expovariate(1))
-            other = self._other_kind()
-            if other is None:
-                changed = self._moved()
+            limit = self._value + int(hot * COLD**part * self._rng.expovariate(1))
+            if self._several and self._rng.random() < OTHER:
+                self._change(limit)
             else:
-                at = self._order.index(other[0])
-                changed = self._order, at, at
-            if changed is None:
-                continue
-            passed = self._pass(*changed, limit)
-            if passed is not None:
-                self._accept(passed)
-            elif other is not None:
-                self._kinds[other[0]] = other[1]
+                self._move(limit)
+            if self._value < self.best.value:
+                self._best()
         return self.best
 
     # --- moves ---------------------------------------------------------------------------------------------------
 
-    def _other_kind(self) -> tuple[int, int] | None:
-        """Let some job run on cards of another model, now and then; return it, and what it ran on before."""
-        if not self._several or self._rng.random() >= OTHER:
-            return None
+    def _change(self, limit: int) -> None:
+        """Let some job run on cards of another model."""
         job = self._rng.choice(self._several)
-        before = self._kinds[job]
+        before, line = self._kinds[job], self._lines[self._line_of(job)]
         others = len(self._work.gangs[self._work.job_class[job]].kinds) - 1
+        place = line.order.index(job)
         self._kinds[job] = (before + self._rng.randrange(1, others + 1)) % (others + 1)
-        return job, before
+        other = self._lines[self._line_of(job)]
+        if other is line:
+            placed = self._again(line, line.order, (place, place), limit)
+            if placed is not None:
+                self._set(line, placed)
+                return
+        elif self._cross(job, line, place, other, limit):
+            return
+        self._kinds[job] = before
 
-    def _moved(self) -> tuple[list[int], int, int] | None:
-        """Return another order, and the first and the last place at which it differs."""
-        rng, order = self._rng, self._order
-        count = len(order)
-        place = (
-            rng.randrange(count)
-            if rng.random() < UNIFORM or not self._sums[-1]
-            else bisect_left(self._sums, rng.random() * self._sums[-1])
+    def _cross(self, job: int, line: Line, place: int, other: Line, limit: int) -> bool:
+        """Move a job from a line to another, to where jobs start when it did; return whether that is accepted."""
+        left = self._again(line, line.order[:place] + line.order[place + 1 :], (place, -1), None, -self._cost[job])
+        if left is None:
+            return False
+        start, cost = line.placed.starts[place][1], self._cost[job]
+        at = bisect_left(other.moments, start)
+        self._cost[job] = 0
+        placed = self._again(
+            other, [*other.order[:at], job, *other.order[at:]], (at, -1), limit, left.value - self._value
         )
+        if placed is None:
+            self._cost[job] = cost
+            return False
+        self._set(line, left)
+        self._set(other, placed)
+        return True
+
+    def _move(self, limit: int) -> None:
+        """Move a job in its line."""
+        line, place = self._chosen()
+        rng, order = self._rng, line.order
+        count = len(order)
         if rng.random() < BACKWARD:
-            most = (bisect_left(self._moments, self._now.starts[place][2]) if count > FEW else count) - 1 - place
-            if most <= 0:
-                return None
-            target = place + int((most + 1) ** rng.random())
+            end = line.placed.starts[place][2]
+            most = (bisect_left(line.moments, end) if count > FEW else count) - 1 - place
+            target = place + int((max(0, most) + 1) ** rng.random())
         else:
-            most = place - (bisect_left(self._moments, self._work.release[order[place]]) if count > FEW else 0)
-            if most <= 0:
-                return None
-            target = place - int((most + 1) ** rng.random())
-        if place == target:
-            return None
+            most = place - (bisect_left(line.moments, self._work.release[order[place]]) if count > FEW else 0)
+            target = place - int((max(0, most) + 1) ** rng.random())
+        if most <= 0:
+            return
         changed = order.copy()
         changed.insert(target, changed.pop(place))
-        if self._ordered and not self._keeps_order(changed, min(place, target), max(place, target)):
-            return None
-        return changed, min(place, target), max(place, target)
+        span = min(place, target), max(place, target)
+        if self._ordered and not self._keeps_order(changed, *span):
+            return
+        placed = self._again(line, changed, span, limit)
+        if placed is not None:
+            self._set(line, placed)
+
+    def _chosen(self) -> tuple[Line, int]:
+        """Draw a job, all alike or by weight times wait; return its line and its place."""
+        rng = self._rng
+        waits = [line.sums[-1] if line.sums else 0 for line in self._lines]
+        if rng.random() < UNIFORM or not any(waits):
+            at = rng.randrange(len(self._cost))
+            for line in self._lines:
+                if at < len(line.order):
+                    return line, at
+                at -= len(line.order)
+        share = rng.random() * sum(waits)
+        for line, wait in zip(self._lines, waits, strict=True):
+            if share < wait:
+                return line, line.by_wait(share)
+            share -= wait
+        line = max(self._lines, key=lambda one: len(one.order))  # what rounding left
+        return line, len(line.order) - 1
 
     def _keeps_order(self, order: Sequence[int], first: int, last: int) -> bool:
         seen: set[int] = set()
@@ -142,66 +172,38 @@ class Improver:
             seen.add(job)
         return True
 
-    def _accept(self, passed: Passed) -> None:
-        self._set(*passed)
-        if self._now.value < self.best.value:
-            self.best = self._now
-
-    def _set(self, now: Pass, kept: list[Future], held: list[Held]) -> None:
-        self._now, self._kept, self._held = now, kept, held
-        self._order = [start[0] for start in now.starts]
-        # the order of a pass need not be that of its starts; what is looked up by time is made so that it can be
-        self._moments: list[int] = []
-        latest = 0
-        total = 0
-        self._sums: list[int] = []
-        weight, release, cost = self._work.weight, self._work.release, self._cost
-        for job, start, end, _ in now.starts:
-            if start > latest:
-                latest = start
-            self._moments.append(latest)
-            total += weight[job] * (start - release[job])
-            self._sums.append(total)
-            cost[job] = weight[job] * (end - release[job])
-
     # --- passes --------------------------------------------------------------------------------------------------
 
-    def _pass(self, order: Sequence[int], first: int, last: int, limit: int | None) -> Passed | None:
-        """Return the serial pass over an order that is other from one place to another; None where it changes nothing.
+    def _line_of(self, job: int) -> int:
+        return self._line_of_pool[self._work.gangs[self._work.job_class[job]].kinds[self._kinds[job]].pool]
 
-        Nor is there one where jobs so far make it worse than a limit.
-        """
-        every, work, before = self._every, self._work, self._now.starts
-        kept = self._kept[: first // every + 1]
-        begin = (len(kept) - 1) * every
-        future = kept[-1].copy()
-        starts, held = before[:first], self._held[:first]
-        for (_, start, end, _), one in zip(starts[begin:], held[begin:], strict=True):
-            future.take(one, start, end)
-        value = self._now.value
-        ends = {job: end for job, _, end, _ in starts} if self._ordered else {}
-        for place in range(first, len(order)):
-            if place % every == 0 and place > begin:
-                kept.append(future.copy())
-            job = order[place]
-            after = work.release[job]
-            if self._ordered:
-                after = max([after, *self._before(job, ends)])
-            found = future.earliest(job, self._bits.ask(work.job_class[job], self._kinds[job]), after, self._run)
-            if found is None or 0 <= work.deadline[job] < found[1]:
-                return None
-            start, end, nodes, one = found
-            future.take(one, start, end)
-            starts.append((job, start, end, nodes))
-            held.append(one)
-            value += work.weight[job] * (end - work.release[job]) - self._cost[job]
-            if limit is not None and value > limit:
-                return None
-            if limit is not None and place == last and set(starts[first:]) == set(before[first : last + 1]):
-                return None
-            if self._ordered:
-                ends[job] = end
-        return Pass(starts, value, []), kept, held
+    def _again(
+        self, line: Line, order: Sequence[int], changed: tuple[int, int], limit: int | None, more: int = 0
+    ) -> Placed | None:
+        """Return the pass over another order of a line, with what else changes added to the value before."""
+        placed = line.placed
+        before = Placed(placed.starts, placed.held, placed.kept, self._value + more)
+        return self._passing.again(before, order, changed, self._kinds.__getitem__, self._cost, limit)
 
-    def _before(self, job: int, ends: dict[int, int]) -> Iterable[int]:
-        return (ends[other] if other in ends else end_of(self._work, other) for other in self._work.work.after[job])
+    def _set(self, line: Line, placed: Placed) -> None:
+        self._value = placed.value
+        line.set(placed, self._work, self._cost)
+
+    def _best(self) -> None:
+        starts = [start for line in self._lines for start in line.placed.starts]
+        if len(self._lines) > 1:
+            starts.sort(key=lambda one: (one[1], one[0]))
+        self.best = Pass(starts, self._value, [])
+
+
+def _lines(work: Counted, ordered: bool) -> list[int]:
+    """Return the number of a line for each pool of nodes; pools that share nodes share one."""
+    line = list(range(len(work.pools)))
+    nodes = [frozenset(pool.tolist()) for pool in work.pools]
+    for first in range(len(nodes)):
+        for second in range(first):
+            if line[first] != line[second] and (ordered or nodes[first] & nodes[second]):
+                old, new = line[first], line[second]
+                line = [new if one == old else one for one in line]
+    number = {one: place for place, one in enumerate(dict.fromkeys(line))}
+    return [number[one] for one in line]

@@ -37,7 +37,7 @@ search ends where there is no clock."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
-ROOT_SHARE, TURNS, TRIED = 0.3, 16, 4
+ROOT_SHARE, TURNS, TRIED = 0.3, 16, 8
 """Part of the time left that lifting the bound gets before branching, how many turns of moves and of branching make up
 what is left then, and every how many turns what brought less is tried again."""
 MOST_BY_RULES, RULES_SHARE = 300, 0.1

@@ -1,0 +1,165 @@
+"""Serial passes over jobs that share nodes, of which only what comes after the first changed place is made again.
+
+Jobs on cards of different models do not meet, so each of these has a line of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from placement.scheduling.bits import Ask, Bits, Future, Held, Run
+from placement.scheduling.counts import Counted
+from placement.scheduling.passes import Start, end_of
+
+EVERY, MOST_KEPT = 8, 64
+"""Places after which what is free then is kept, and how often at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The serial pass over the jobs of a line.
+
+    Attributes
+    ----------
+    starts : list of Start
+    held : list of Held
+        By job.
+    kept : list of Future
+        What is free before every some places.
+    value : int
+        Weighted completion time of the whole schedule, in milliseconds times weight.
+    """
+
+    starts: list[Start]
+    held: list[Held]
+    kept: list[Future]
+    value: int
+
+
+@dataclass(slots=True)
+class Line:
+    """Jobs in the order of a serial pass.
+
+    Attributes
+    ----------
+    placed : Placed
+    order : list of int
+    moments : list of int
+        By place, the latest start so far; the order of a pass need not be that of its starts.
+    sums : list of int
+        By place, the sum of weight times wait so far.
+    """
+
+    placed: Placed
+    order: list[int] = field(default_factory=list)
+    moments: list[int] = field(default_factory=list)
+    sums: list[int] = field(default_factory=list)
+
+    def set(self, placed: Placed, work: Counted, cost: dict[int, int]) -> None:
+        """Take over a pass, and tell what each of its jobs costs."""
+        self.placed = placed
+        self.order = [start[0] for start in placed.starts]
+        self.moments, self.sums = [], []
+        latest = total = 0
+        weight, release = work.weight, work.release
+        for job, start, end, _ in placed.starts:
+            if start > latest:
+                latest = start
+            self.moments.append(latest)
+            total += weight[job] * (start - release[job])
+            self.sums.append(total)
+            cost[job] = weight[job] * (end - release[job])
+
+    def by_wait(self, at: float) -> int:
+        """Return the place up to which there is so much weight times wait."""
+        return bisect_left(self.sums, at)
+
+
+class Passing:
+    """Passes over lines.
+
+    Parameters
+    ----------
+    work : Counted
+    count : int
+        Jobs altogether.
+    """
+
+    def __init__(self, work: Counted, count: int) -> None:
+        self._work = work
+        self._bits = Bits(work)
+        self._every = max(EVERY, count // MOST_KEPT)
+        self._run: Run | None = work.run if work.by_level else None
+        self._ordered = any(work.work.after)
+
+    @property
+    def bits(self) -> Bits:
+        """How cards are laid out."""
+        return self._bits
+
+    def again(
+        self,
+        placed: Placed,
+        order: Sequence[int],
+        changed: tuple[int, int],
+        kinds: Callable[[int], int],
+        cost: dict[int, int],
+        limit: int | None,
+    ) -> Placed | None:
+        """Return the pass over an order that is other from one place to another; None where it changes nothing.
+
+        Nor is there one where jobs so far make it worse than a limit, or one ends after a hard deadline.
+
+        Parameters
+        ----------
+        placed : Placed
+            The pass before; its value is what the schedule was worth.
+        order : sequence of int
+        changed : (int, int)
+            The first place, and the last one if all other jobs are as before; else -1.
+        kinds : callable
+            Tells the kind on which a job runs.
+        cost : dict of int to int
+            What each job cost.
+        limit : int, optional
+        """
+        every, work, before = self._every, self._work, placed.starts
+        first, last = changed
+        kept = placed.kept[: first // every + 1]
+        begin = (len(kept) - 1) * every
+        future = kept[-1].copy()
+        starts, held = before[:first], placed.held[:first]
+        for (_, start, end, _), one in zip(starts[begin:], held[begin:], strict=True):
+            future.take(one, start, end)
+        value = placed.value
+        ends = {job: end for job, _, end, _ in starts} if self._ordered else {}
+        for place in range(first, len(order)):
+            if place % every == 0 and place > begin:
+                kept.append(future.copy())
+            job = order[place]
+            after = work.release[job]
+            if self._ordered:
+                after = max([after, *self._before(job, ends)])
+            found = future.earliest(job, self._ask(job, kinds(job)), after, self._run)
+            if found is None or 0 <= work.deadline[job] < found[1]:
+                return None
+            start, end, nodes, one = found
+            future.take(one, start, end)
+            starts.append((job, start, end, nodes))
+            held.append(one)
+            value += work.weight[job] * (end - work.release[job]) - cost[job]
+            if limit is not None and value > limit:
+                return None
+            if limit is not None and place == last and set(starts[first:]) == set(before[first : last + 1]):
+                return None
+            if self._ordered:
+                ends[job] = end
+        return Placed(starts, held, kept, value)
+
+    def _ask(self, job: int, kind: int) -> Ask:
+        return self._bits.ask(self._work.job_class[job], kind)
+
+    def _before(self, job: int, ends: dict[int, int]) -> Iterable[int]:
+        return (ends[other] if other in ends else end_of(self._work, other) for other in self._work.work.after[job])
