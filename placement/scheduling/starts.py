@@ -257,8 +257,9 @@ class Starts:
             slot = np.searchsorted(edges, moments, side="right") - 1
             inside = slot < len(edges) - 1
             moments, load, slot = moments[inside], load[inside], slot[inside]
-            over = (load - self._room(resource, edges)[slot]) * np.diff(edges)[slot]
-            over[(load < self._room(resource, edges)[slot] + BROKEN) | (np.diff(edges)[slot] < SHORTEST)] = 0.0
+            room, width = self._room(resource)[slot], np.diff(edges)[slot]
+            over = (load - room) * width
+            over[(load < room + BROKEN) | (width < SHORTEST)] = 0.0
             worst = np.argsort(-over, kind="stable")[:MOST_CUT]
             chosen = dict.fromkeys(slot[worst[over[worst] > 0]].tolist())
             new += [(int(edges[number]) + int(edges[number + 1])) // 2 for number in chosen]
@@ -288,7 +289,7 @@ class Starts:
             running[who, np.arange(len(who))] = anytime[who, slots]
         units = self._covered[resource].tolist()
         found: list[tuple[float, Span]] = []
-        rooms = self._room(resource, self.edges)[slots]
+        rooms = self._room(resource, length)[slots]
         for room in np.unique(rooms[(rooms > 0) & (rooms <= MOST_ROOM)]).tolist():
             mine = np.flatnonzero(rooms == room)
             some = covers(running[:, mine], units, room)
@@ -338,24 +339,26 @@ class Starts:
             cost=one.cost[which],
         )
 
-    def _room(self, resource: int, edges: Ints) -> Ints:
-        """Return the most units that there are at any time between neighbouring edges, as counted here."""
-        profile = self.relaxed.profiles[resource]
-        found = profile.units[np.searchsorted(profile.times, edges[:-1], side="right") - 1].copy()
-        inside = np.searchsorted(edges, profile.times, side="right") - 1
-        for slot, units in zip(inside.tolist(), profile.units.tolist(), strict=True):
-            if slot < len(found):
-                found[slot] = max(found[slot], units)
-        return found // self._sizes[resource]
+    def _room(self, resource: int, length: int = 0) -> Ints:
+        """Return the most units that there are in each span between neighbouring edges, or so long after its end."""
+        profile, begin, end = self.relaxed.profiles[resource], self.edges[:-1], self.edges[1:] + length
+        found = profile.units[np.searchsorted(profile.times, begin, side="right") - 1]
+        for moment, units in zip(profile.times.tolist(), profile.units.tolist(), strict=True):
+            found = np.where((begin < moment) & (moment < end), np.maximum(found, units), found)
+        room: Ints = found // self._sizes[resource]
+        return room
 
     def _units_in_covers(self, resource: int) -> Ints:
-        """Return what jobs of each kind hold of a resource all the while; 0 where that is not one amount."""
-        size = self._sizes[resource]
-        found = [
-            dict(kind.modes[0].uses).get(resource, 0) // size if in_windows(kind) and len(kind.modes) == 1 else 0
-            for kind in self.relaxed.kinds
-        ]
-        return np.array(found, dtype=np.int64)
+        """Return what jobs of each kind hold of a resource all the while; 0 where that is not one amount.
+
+        Jobs that hold it for no time at all are left out: they get in nobody's way.
+        """
+        found = np.zeros(len(self.relaxed.kinds), dtype=np.int64)
+        for number, kind in enumerate(self.relaxed.kinds):
+            mode = kind.modes[0]
+            if in_windows(kind) and len(kind.modes) == 1 and mode.run:
+                found[number] = dict(mode.uses).get(resource, 0) // self._sizes[resource]
+        return found
 
 
 def whole_windows(relaxed: Relaxation) -> Windows:

@@ -89,7 +89,7 @@ def tolled(
         Weight times milliseconds, by span; negative ones count as 0.
     windows : Windows
     value : int, optional
-        Of the best schedule known, in milliseconds.
+        Of the best schedule known, in milliseconds; -1 where none is.
     """
     return _Tolls(relaxed, prices, spans, multipliers).bound(windows, value)
 
@@ -189,7 +189,7 @@ class _Tolls:
             least.append(cost)
         narrow = windows
         room = value * self._steps - total
-        if room >= 0:
+        if value >= 0 and room >= 0:
             first_, last_ = windows.first.copy(), windows.last.copy()
             for number, of_mode in of_start.items():
                 if kinds[number].count == 1:
