@@ -1,8 +1,8 @@
-r"""Branch and bound over when jobs start: a bound that rises as long as there is time.
+"""Branch and bound over when jobs end: a bound that rises as long as there is time.
 
-Each node of the tree says from when until when each job may start; its bound is that of `placement.scheduling.starts`
-in these windows, lifted by inequalities that hold in all of the tree. The job whose starts lie furthest apart in the
-solution, by weight, is told to start at their mean or before, or after it. What no node can be better than, and neither
+Each node of the tree says from when until when each job may end; its bound is that of `placement.scheduling.starts` in
+these windows, lifted by inequalities that hold in all of the tree. The job whose ends lie furthest apart in the
+solution, by weight, is told to end at their mean or before, or after it. What no node can be better than, and neither
 what is known, bounds all schedules.
 """
 
@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from placement.exact.arrays import Floats
 from placement.exact.growing import Basis
+from placement.instance import Ints
 from placement.scheduling.prove import Offer
 from placement.scheduling.starts import Starts
 from placement.scheduling.tolls import Windows, in_windows
@@ -35,11 +37,11 @@ LONG_EVERY = 4
 LENGTHS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Of spans, in mean run times."""
 REFINED = 4
-"""How often spans are cut in two where all starts are settled, and more is held at some moment than there is."""
+"""How often spans are cut in two where all ends are settled, and more is held at some moment than there is."""
 UNKNOWN = 1 << 62
 """More than any value."""
 STILL = 1.0
-"""Milliseconds below which the starts of a job do not lie apart."""
+"""Milliseconds below which the ends of a job do not lie apart."""
 
 
 @dataclass(order=True, slots=True)
@@ -148,9 +150,10 @@ class Tree:
             self._stuck = min(self._stuck, parent.bound)
             return []
         starts = self._starts
-        modes = np.arange(len(starts.relaxed.kinds[kind].modes))
-        for begin in (moment, moment + 1):
-            starts.add(np.full(len(modes), kind), modes, np.full(len(modes), begin))
+        one = starts.relaxed.kinds[kind]
+        for end in (moment, moment + 1):
+            begin = {part: end - mode.run for part, mode in enumerate(one.modes) if end - mode.run >= one.start}
+            starts.add(np.full(len(begin), kind), np.array([*begin]), np.array([*begin.values()]))
         found = []
         for side in (0, 1):
             first, last = parent.windows.first.copy(), parent.windows.last.copy()
@@ -173,7 +176,7 @@ class Tree:
         lengths = (0, *self._lengths) if not self.nodes % LONG_EVERY else (0,)
         done = self._lift(False, lengths, value)
         for _ in range(REFINED):
-            if not done or self.bound >= value or self._starting()[1].max() >= STILL or not self._starts.refine():
+            if not done or self.bound >= value or self._ending()[1].max() >= STILL or not self._starts.refine():
                 break
             done = self._lift(False, (0,), value)
         found, self.bound = self.bound, kept
@@ -209,6 +212,9 @@ class Tree:
             self.bound = max(self.bound, found.bound)
             if found.windows is not starts.windows:
                 starts.windows = found.windows
+                if (found.windows.first > found.windows.last).any():  # nothing here is as good as what is known
+                    self.bound = max(self.bound, value)
+                    break
             if not left or starts.value - found.bound <= near * starts.value:
                 break
             if not starts.add(np.arange(len(found.start)), found.mode, found.start):
@@ -217,34 +223,36 @@ class Tree:
 
     # --- what to branch on ---------------------------------------------------------------------------------------
 
-    def _starting(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean start of each kind, and how far its starts lie from it on average."""
-        starts = self._starts
-        kinds, kind, begin = len(starts.relaxed.kinds), starts.columns.kind, starts.columns.begin
-        mass = starts.mass
-        total = np.maximum(np.bincount(kind, mass, kinds), 1e-9)
-        mean = np.bincount(kind, mass * begin, kinds) / total
-        apart = np.bincount(kind, mass * np.abs(begin - mean[kind]), kinds) / total
-        return mean, apart
+    def _mean(self, times: Ints) -> Floats:
+        """Return by kind the mean of times of columns."""
+        columns, mass, kinds = self._starts.columns, self._starts.mass, len(self._starts.relaxed.kinds)
+        total = np.maximum(np.bincount(columns.kind, mass, kinds), 1e-9)
+        found: Floats = np.bincount(columns.kind, mass * times, kinds) / total
+        return found
+
+    def _ending(self) -> tuple[Floats, Floats]:
+        """Return the mean end of each kind, and how far its ends lie from it on average."""
+        columns = self._starts.columns
+        mean = self._mean(columns.end)
+        return mean, self._mean(np.abs(columns.end - mean[columns.kind]))
 
     def _choice(self, windows: Windows) -> tuple[int, int]:
-        """Return a kind and a moment by which it is to start or not; -1 for no kind where there is nothing to say."""
+        """Return a kind and a moment by which it is to end or not; -1 for no kind where there is nothing to say."""
         kinds = self._starts.relaxed.kinds
-        mean, apart = self._starting()
+        mean, apart = self._ending()
         weight = np.array([kind.weight if in_windows(kind) else 0 for kind in kinds], dtype=np.float64)
         score = weight * np.where(apart >= STILL, apart, 0.0)
         kind = int(score.argmax())
-        moment = int(mean[kind])
-        first, last = int(windows.first[kind]), int(windows.last[kind])
         if score[kind] > 0:
-            return kind, min(max(moment, first), last - 1) if first < last else first
-        end = int(self._starts.moments[-1])
-        width = weight * (np.minimum(windows.last, end) - np.minimum(windows.first, end))
+            first, last = int(windows.first[kind]), int(windows.last[kind])
+            return kind, min(max(int(mean[kind]), first), last - 1) if first < last else first
+        horizon = int(self._starts.moments[-1])
+        first_, last_ = np.minimum(windows.first, horizon), np.minimum(windows.last, horizon)
+        width = weight * (last_ - first_)
         kind = int(width.argmax())
-        if width[kind] <= 0:
-            return -1, 0
-        return kind, (int(windows.first[kind]) + int(min(windows.last[kind], end))) // 2
+        return (kind, int(first_[kind] + last_[kind]) // 2) if width[kind] > 0 else (-1, 0)
 
     def _means(self) -> dict[int, float]:
-        mean, _ = self._starting()
-        return {kind.jobs[0]: float(mean[number]) for number, kind in enumerate(self._starts.relaxed.kinds)}
+        """Return the mean start of each job."""
+        mean = self._mean(self._starts.columns.begin).tolist()
+        return {kind.jobs[0]: each for kind, each in zip(self._starts.relaxed.kinds, mean, strict=True)}

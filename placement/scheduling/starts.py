@@ -158,7 +158,7 @@ class Starts:
 
     @property
     def windows(self) -> Windows:
-        """When jobs may start."""
+        """When jobs may end."""
         return self._windows
 
     @windows.setter
@@ -172,8 +172,8 @@ class Starts:
 
     def _allowed(self) -> Bools:
         whole = np.array([in_windows(kind) for kind in self.relaxed.kinds])
-        kind, begin = self.columns.kind, self.columns.begin
-        inside = (begin >= self._windows.first[kind]) & (begin <= self._windows.last[kind])
+        kind, end = self.columns.kind, self.columns.end
+        inside = (end >= self._windows.first[kind]) & (end <= self._windows.last[kind])
         found: Bools = inside | ~whole[kind]
         return found
 
@@ -362,8 +362,8 @@ class Starts:
 
 
 def whole_windows(relaxed: Relaxation) -> Windows:
-    """Return the windows in which all starts lie."""
-    first = np.array([kind.start for kind in relaxed.kinds], dtype=np.int64)
+    """Return the windows in which all ends lie."""
+    first = np.array([kind.start + kind.least for kind in relaxed.kinds], dtype=np.int64)
     return Windows(first, np.full(len(first), NEVER))
 
 

@@ -32,12 +32,12 @@ NEVER = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """When jobs of each kind may start.
+    """When jobs of each kind may end: not when they start, for what a job does in several modes ends at one time.
 
     Attributes
     ----------
     first, last : int array
-        Of jobs that run at a stretch; others may start as their kinds say.
+        Of jobs that run at a stretch; others may end as their kinds say.
     """
 
     first: Ints
@@ -94,15 +94,22 @@ def tolled(
     return _Tolls(relaxed, prices, spans, multipliers).bound(windows, value)
 
 
-def _within(starts: Ints, costs: Ints, most: int) -> tuple[int, int]:
-    """Return between which starts costs may be no more than so much; they are on a line between neighbours."""
-    good = np.flatnonzero(costs <= most)
-    if not len(good):
-        return NEVER, -1
-    low, high = int(good[0]), int(good[-1])
-    first = int(starts[low - 1]) + 1 if low else int(starts[0])
-    last = int(starts[high + 1]) - 1 if high + 1 < len(starts) else NEVER
-    return first, last
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What a job costs in one mode, by its start; on a line between neighbouring starts, which ascend."""
+
+    part: int
+    run: int
+    start: Ints
+    cost: Ints
+
+    def ends(self, most: int) -> tuple[int, int]:
+        """Return between which ends it may cost no more than so much, which it does somewhere."""
+        good = np.flatnonzero(self.cost <= most)
+        low, high = int(good[0]), int(good[-1])
+        first = int(self.start[low - 1]) + 1 if low else int(self.start[0])
+        last = int(self.start[high + 1]) - 1 if high + 1 < len(self.start) else NEVER
+        return first + self.run, last + self.run
 
 
 Table = tuple[int, int]
@@ -174,15 +181,13 @@ class _Tolls:
         total -= sum(
             rate * (span.end - span.begin) * span.most for span, rate in zip(self._spans, self._rate, strict=True)
         )
-        of_start: dict[int, list[tuple[Ints, Ints]]] = {}
+        ways: dict[int, list[_Way]] = {}
         for number, kind in enumerate(kinds):
             if in_windows(kind):
-                first, last = int(windows.first[number]), int(windows.last[number])
-                of_start[number] = [self._costs(number, kind, mode, first, last) for mode in kind.modes]
-                best = [(int(costs.min()), part) for part, (_, costs) in enumerate(of_start[number])]
-                cost, part = min(best)
-                starts, costs = of_start[number][part]
-                start[number], which[number] = starts[costs.argmin()], part
+                ways[number] = self._ways(number, kind, int(windows.first[number]), int(windows.last[number]))
+                best = min(ways[number], key=lambda way: int(way.cost.min()))
+                cost = int(best.cost.min())
+                start[number], which[number] = best.start[best.cost.argmin()], best.part
             else:
                 cost, start[number], which[number] = self._paid.least(kind)
             total += kind.count * cost
@@ -191,16 +196,27 @@ class _Tolls:
         room = value * self._steps - total
         if value >= 0 and room >= 0:
             first_, last_ = windows.first.copy(), windows.last.copy()
-            for number, of_mode in of_start.items():
+            for number, of_job in ways.items():
                 if kinds[number].count == 1:
-                    ends = [_within(starts, costs, least[number] + room) for starts, costs in of_mode]
+                    most = least[number] + room
+                    ends = [way.ends(most) for way in of_job if way.cost.min() <= most]
                     first_[number] = max(first_[number], min(low for low, _ in ends))
                     last_[number] = min(last_[number], max(high for _, high in ends))
             narrow = Windows(first_, last_)
         return Tolled(max(0, -(-total // self._steps)), start, which, narrow)
 
+    def _ways(self, number: int, kind: Kind, first: int, last: int) -> list[_Way]:
+        """Return what the modes cost in which a job of a kind may end in its window; any where none may."""
+        found = []
+        for part, mode in enumerate(kind.modes):
+            low, high = max(kind.start, first - mode.run), min(last, kind.due) - mode.run
+            if low <= high:
+                found.append(_Way(part, mode.run, *self._costs(number, kind, mode, low, high)))
+        low = max(kind.start, first - kind.modes[0].run)
+        return found or [_Way(0, kind.modes[0].run, *self._costs(number, kind, kind.modes[0], low, low))]
+
     def _costs(self, number: int, kind: Kind, mode: Mode, first: int, last: int) -> tuple[Ints, Ints]:
-        """Return starts of a job of a kind in a mode, ascending, and costs; between neighbours these are on a line."""
+        """Return starts of a job of a kind in a mode between two, and costs; see `_Way`."""
         moments, run = self._moments, mode.run
         resources = {resource for resource, _ in mode.uses}
         through = [(length, paid[number]) for (of, length), paid in self._through.items() if of in resources]
@@ -209,7 +225,7 @@ class _Tolls:
         anytime = [(length, paid) for length, paid in anytime if paid[-1]]
         # later it only costs more
         end = int(moments[-1]) + max([0, *(length for length, _ in anytime)])
-        last = max(first, min(last, kind.due - run, end))
+        last = max(first, min(last, end))
         offsets = {0, -run, *(length - run for length, _ in through), *(length for length, _ in anytime)}
         starts = [np.array([first, last])]
         for offset in offsets:
