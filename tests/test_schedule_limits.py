@@ -58,6 +58,19 @@ def test_a_bound_that_the_schedule_contradicts_is_not_used() -> None:
         assert (made.bound, made.status, made.notes) == (shown, status, [CONTRADICTED] * (shown is None))
 
 
+def test_a_bound_beyond_all_doubles_in_milliseconds_is_not_rounded_up() -> None:
+    # 10 years with a weight of 10^9 are 3.1536e20 ms, and neighbouring doubles of so many seconds lie 64 s apart.
+    snapshot = Snapshot(nodes=(node("a", 1),), jobs=(job("x", 1, 315_360_000.0, weight=10**9),))
+    found = baseline(compile_work(snapshot), "fifo")
+    value = 10**9 * 315_360_000_000
+    about = Provenance(version="", solver="")
+    for less, shown, status in ((0, value / 1000, "proven"), (1, value / 1000 - 64, "bounded")):
+        work = compile_work(snapshot)
+        made = schedule_of(work, found.table, value - less, Stop.OPTIMAL, about, digest(snapshot), (), snapshot)
+        assert (made.bound, made.status) == (shown, status)
+        assert pl.check(snapshot, made) == []
+
+
 def test_work_that_takes_longer_than_estimated_is_noted() -> None:
     # it was to run for 10 s and has run for 25: after 15 s over, it is expected to have run for 60 s over at its end
     late = running(job("late", 4, 10), "a", (0, 1, 2, 3), since=-25.0)

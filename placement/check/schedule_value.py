@@ -31,19 +31,20 @@ def judge(case: Timed) -> Iterator[Violation]:
 
 def _bound(case: Timed, value: int) -> Iterator[Violation]:
     schedule, bound = case.schedule, case.schedule.bound
-    least, gap, status = 0, None, "feasible"
+    gap, status = None, "feasible"
     if bound is not None:
         if not math.isfinite(bound) or bound < 0:
             yield Violation(BOUNDS, "bound", f"the bound is {bound!r}, expected a number of at least 0")
             return
-        least = milli(bound)
         if bound > value / 1000:
             yield Violation(BOUNDS, "bound", f"the bound {bound!r} is more than the value {value / 1000!r}")
             return
-        gap = (value - least) / value if value else 0.0
+        # of numbers so large that not every one is a double, those count that are written
+        whole = milli(value / 1000)
+        gap = (whole - milli(bound)) / whole if whole else 0.0
         # whether as few jobs as can be are left out for their deadlines is not proven
         late = any(job.reason == "late" for job in schedule.left_out)
-        status = "proven" if least == value and not late else "bounded"
+        status = "proven" if bound == value / 1000 and not late else "bounded"
     if schedule.gap != gap:
         yield Violation(BOUNDS, "gap", f"the gap is {schedule.gap!r}, value and bound make {gap!r}")
     if schedule.status != status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal
@@ -55,6 +56,7 @@ def schedule_of(
     value = table.value(work)
     contradicted = bound is not None and bound > value
     least = None if contradicted else bound
+    shown = None if least is None else _shown(least, value)
     status: Literal["proven", "bounded", "feasible"]
     status = "feasible" if least is None else "proven" if least == value and not table.late else "bounded"
     jobs = job_times(work, [one for one in table.stretches if work.counts(one.job)])
@@ -65,8 +67,8 @@ def schedule_of(
         stop=(Stop.OPTIMAL if status == "proven" else Stop.COMPLETE if stop is Stop.OPTIMAL else stop).value,
         reproducible=stop not in (Stop.TIME, Stop.FAILED),
         value=value / 1000,
-        bound=None if least is None else least / 1000,
-        gap=None if least is None else (value - least) / value if value else 0.0,
+        bound=shown,
+        gap=None if shown is None else _gap(value / 1000, shown),
         jobs=jobs,
         stretches=stretches,
         tasks=tasks,
@@ -76,6 +78,19 @@ def schedule_of(
         provenance=provenance,
         checked=False,
     )
+
+
+def _shown(bound: int, value: int) -> float:
+    """Return a bound in seconds: no more than it is, and less than the value where it is less, if doubles have gaps."""
+    found = bound / 1000
+    while bound < value and (round(found * 1000) > bound or found >= value / 1000):
+        found = math.nextafter(found, 0)
+    return found
+
+
+def _gap(value: float, bound: float) -> float:
+    whole = round(value * 1000)
+    return (whole - round(bound * 1000)) / whole if whole else 0.0
 
 
 def job_times(work: Work, stretches: Sequence[Stretch]) -> JobTimes:
