@@ -21,7 +21,7 @@ from placement.scheduling.grid import Columns
 from placement.scheduling.modes import Relaxation
 from placement.scheduling.prices import Prices
 from placement.scheduling.spans import NOBODY, Span, counted_by, shares
-from placement.scheduling.tolls import NEVER, Tolled, Windows, in_windows, tolled
+from placement.scheduling.tolls import Tolled, Windows, in_windows, tolled
 
 THIN = 4
 """Of how many moments one is a start of the first columns."""
@@ -58,11 +58,13 @@ class Starts:
     columns : Columns
         In the order in which they came.
     edges : int array
-        Moments, and where spans between them are cut in two.
+        Moments, when there comes to be more or less of a resource, and where spans are cut in two.
     """
 
     def __init__(self, relaxed: Relaxation, moments: Ints, seed: int = 0) -> None:
-        self.relaxed, self.moments, self.edges = relaxed, moments, moments
+        self.relaxed, self.moments = relaxed, moments
+        changes = np.concatenate([moments, *(profile.times for profile in relaxed.profiles)])
+        self.edges = np.unique(changes[changes <= moments[-1]])
         self.spans: list[Span] = []
         first = grid.columns_of(relaxed, np.unique(np.append(moments[::THIN], moments[-1])))
         self._scale = grid.scale(first)
@@ -252,7 +254,7 @@ class Starts:
             holds = self._holding(resource)
             begin, end = self.columns.begin[holds], self.columns.end[holds]
             amount = self._covered[resource][self.columns.kind[holds]] * self.mass[holds]
-            moments = np.unique(begin)
+            moments = np.union1d(begin, self.relaxed.profiles[resource].times)
             load = np.array([float(amount[(begin <= now) & (now < end)].sum()) for now in moments.tolist()])
             slot = np.searchsorted(edges, moments, side="right") - 1
             inside = slot < len(edges) - 1
@@ -364,7 +366,7 @@ class Starts:
 def whole_windows(relaxed: Relaxation) -> Windows:
     """Return the windows in which all ends lie."""
     first = np.array([kind.start + kind.least for kind in relaxed.kinds], dtype=np.int64)
-    return Windows(first, np.full(len(first), NEVER))
+    return Windows(first, np.array([kind.due for kind in relaxed.kinds], dtype=np.int64))
 
 
 def _key(span: Span) -> tuple[int, ...]:

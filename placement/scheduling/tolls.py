@@ -23,11 +23,9 @@ import numpy as np
 
 from placement.exact.arrays import Floats
 from placement.instance import Ints
-from placement.scheduling.modes import Kind, Mode, Relaxation
+from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation
 from placement.scheduling.prices import FINEST, Paid, Prices
 from placement.scheduling.spans import Span
-
-NEVER = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Windows:
     Attributes
     ----------
     first, last : int array
-        Of jobs that run at a stretch; others may end as their kinds say.
+        Of jobs that run at a stretch; others may end as their kinds say. The last are `NO_END` for no such time.
     """
 
     first: Ints
@@ -108,7 +106,7 @@ class _Way:
         good = np.flatnonzero(self.cost <= most)
         low, high = int(good[0]), int(good[-1])
         first = int(self.start[low - 1]) + 1 if low else int(self.start[0])
-        last = int(self.start[high + 1]) - 1 if high + 1 < len(self.start) else NEVER
+        last = int(self.start[high + 1]) - 1 if high + 1 < len(self.start) else NO_END
         return first + self.run, last + self.run
 
 
@@ -209,7 +207,7 @@ class _Tolls:
         """Return what the modes cost in which a job of a kind may end in its window; any where none may."""
         found = []
         for part, mode in enumerate(kind.modes):
-            low, high = max(kind.start, first - mode.run), min(last, kind.due) - mode.run
+            low, high = max(kind.start, first - mode.run), last - mode.run
             if low <= high:
                 found.append(_Way(part, mode.run, *self._costs(number, kind, mode, low, high)))
         low = max(kind.start, first - kind.modes[0].run)
