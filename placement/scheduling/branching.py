@@ -31,11 +31,11 @@ ROOT_ROUNDS, ROUNDS = 40, 2
 """Rounds in which inequalities are added, at first and in each node."""
 ROOT_NEAR, NEAR = 2e-4, 1e-3
 """How near the value of the program is to come to the bound by further starts, as a part of it."""
-PRICED = 8
+PRICED = 4
 """Rounds of further starts."""
-ROOT_MOST, MOST = 150, 25
+ROOT_MOST, MOST = 80, 25
 """Inequalities that are added in a round."""
-LEAST_GAIN = 1e-4
+LEAST_GAIN = 3e-4
 """By what part of it a round has to lift the value for another one."""
 LONG_EVERY = 4
 """In which of the nodes inequalities with a length are looked for."""
@@ -100,7 +100,7 @@ class Tree:
         self._lengths = tuple(dict.fromkeys(int(part * mean) for part in LENGTHS if part * mean >= 1))
 
     def within(self, value: int) -> dict[int, tuple[int, int]]:
-        """Return by job, of those that run at a stretch, when it may start in any schedule no worse than a value.
+        """Return by job, of those that run at a stretch, when it may end in any schedule no worse than a value.
 
         Only before anything is branched on.
         """
@@ -121,10 +121,12 @@ class Tree:
 
     def root(self) -> bool:
         """Lift the bound without branching as far as it goes; return whether that came to an end."""
-        done = self._lift(True, (0,)) and self._lift(True, (0, *self._lengths))
-        if done:
-            self._starts.trim()
-            done = self._priced(ROOT_NEAR, UNKNOWN)
+        done = True
+        for lengths in ((0,), (0, *self._lengths)):
+            done = done and self._lift(True, lengths)
+            if done:
+                self._starts.trim()
+                done = self._priced(ROOT_NEAR, UNKNOWN)
         if done:
             self._open = [self._node(self.bound, self._starts.windows)]
         return done

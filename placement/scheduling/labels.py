@@ -123,15 +123,15 @@ class Few:
         deadline : float
             On the clock of `time.monotonic`.
         within : mapping of int to (int, int), optional
-            By job, the first and the last start that it has in any schedule which is no worse, in milliseconds.
+            By job, the first and the last end that it has in any schedule which is no worse, in milliseconds.
         """
         value = known // self._unit
         first, last = [one.release for one in self._jobs], self._last(value)
         for number, one in enumerate(self._jobs):
             if within is not None and one.job in within:
                 low, high = within[one.job]
-                first[number] = max(first[number], -(-low // self._unit))
-                last[number] = min(last[number], high // self._unit)
+                first[number] = max(first[number], -(-low // self._unit) - one.length)
+                last[number] = min(last[number], high // self._unit - one.length)
         if any(low > high for low, high in zip(first, last, strict=True)):
             return Settled((), known)
         prices = _prices(self._jobs, last, self._size, self._running)

@@ -83,7 +83,7 @@ class Proof:
         return done
 
     def within(self, value: int) -> dict[int, tuple[int, int]]:
-        """Return by job the first and the last start that it has in any timetable that is no worse than a value."""
+        """Return by job the first and the last end that it has in any timetable that is no worse than a value."""
         return {} if self._tree is None else self._tree.within(value)
 
     @property

@@ -37,9 +37,11 @@ search ends where there is no clock."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
-ROOT_SHARE, TURNS, TRIED = 0.3, 16, 8
-"""Part of the time left that lifting the bound gets before branching, how many turns of moves and of branching make up
-what is left then, and every how many turns what brought less is tried again."""
+ROOT_SHARE = 0.3
+"""Part of the time left that lifting the bound gets before branching."""
+BRANCHING, LEAST_BRANCHING, MOST_BRANCHING = 3.0, 0.1, 0.6
+"""Part of the time left then that branching gets, times the part by which that brought value and bound nearer; least
+part for which there is branching at all, and most."""
 MOST_BY_RULES, RULES_SHARE = 300, 0.1
 """Jobs up to which other rules are tried beside, and the part of the time that they get."""
 ROUND = 200
@@ -121,9 +123,6 @@ class _Search:
         self._best: _Best | None = None
         self._bound = 0
         self._longest = 0.0
-        self._improver: Improver | None = None
-        self._late: list[int] = []
-        self._moving = math.inf
 
     def run(self) -> Found:
         """Search."""
@@ -203,36 +202,24 @@ class _Search:
         few = labels.Few.of(self._counted, started)
         self._settle(few, started, False)
         self._settle(few, started, True)
+        apart, before = self._apart(), self._bound
         branches = proof.branches and not self._best.found.late and not self._over()
-        if branches and proof.root(self._limits.share(ROOT_SHARE).deadline):
+        if branches:
+            rooted = proof.root(self._limits.share(ROOT_SHARE).deadline)
             self._bound = max(self._bound, proof.bound)
-            self._by_alpha("branching", proof.grid)
-            self._settle(few, started, True, proof)
-        if branches and proof.open:
-            self._in_turns(proof)
-        else:
+            if rooted:
+                self._by_alpha("branching", proof.grid)
+                self._settle(few, started, True, proof)
+        share = min(MOST_BRANCHING, BRANCHING * (self._bound - before) / max(1, apart)) if proof.open else 0.0
+        if share < LEAST_BRANCHING:
+            self._moves(self._limits)
+            return self._stop()
+        self._moves(self._limits.share(1 - share))
+        if not self._over():
+            self._branch(proof, self._limits)
+        if self._limits.deadline < math.inf:
             self._moves(self._limits)
         return self._stop()
-
-    def _in_turns(self, proof: Proof) -> None:
-        """Move jobs and branch on starts in turns; whatever brings value and bound nearer gets more of them."""
-        if self._limits.deadline == math.inf:
-            self._moves(self._limits)
-            self._branch(proof, self._limits)
-            return
-        turn, gains = self._limits.left / TURNS, {"moves": math.inf, "branching": math.inf}
-        for number in range(10 * TURNS):
-            if self._over():
-                return
-            limits = Limits(min(self._limits.deadline, time.monotonic() + turn), self._limits.gap)
-            before = self._apart()
-            weaker, stronger = sorted(gains, key=lambda name: gains[name])
-            name = weaker if number % TRIED == TRIED - 1 else stronger
-            if name == "branching" and proof.open:
-                self._branch(proof, limits)
-            else:
-                self._moves(limits)
-            gains[name] = before - self._apart()
 
     def _branch(self, proof: Proof, limits: Limits) -> None:
         """Branch on starts; each node gives an order to try."""
@@ -255,22 +242,19 @@ class _Search:
         return self._best.found.value + self._carried - self._bound
 
     def _moves(self, limits: Limits) -> None:
-        """Move one job at a time, on from the last time, or from a schedule that is better."""
+        """Move one job at a time, from the best schedule."""
         assert self._best is not None
         if self._over():
             return
-        if self._improver is None or self._improver.best.value > self._best.found.value:
-            started = self._best.found
-            self._improver = Improver.of(self._counted, self._base, started.starts, self._seed)
-            self._late = started.late
-        if self._improver is not None:
-            few = max(FIRST_MOVES, MOVES // len(self._improver.best.starts))
-            self._move(self._improver, few if limits.deadline == math.inf else math.inf, self._late, limits)
+        started = self._best.found
+        improver = Improver.of(self._counted, self._base, started.starts, self._seed)
+        if improver is not None:
+            few = max(FIRST_MOVES, MOVES // len(started.starts))
+            self._move(improver, few if limits.deadline == math.inf else math.inf, started.late, limits)
 
     def _move(self, improver: Improver, most: float, late: list[int], limits: Limits) -> None:
         """Make so many moves, or until the time is up; they leave out what was left out."""
-        if self._moving == math.inf:
-            self._moving = self._limits.left
+        whole = limits.left
 
         def offer() -> None:
             self._offer("moves", Pass(improver.best.starts, improver.best.value, late))
@@ -278,9 +262,9 @@ class _Search:
         def done(moves: int) -> float:
             if moves % ROUND == 0:
                 offer()
-            if self._over() or not limits.left:
+            if self._over():
                 return 1.0
-            return moves / most if most < math.inf else 1 - self._limits.left / self._moving
+            return max(moves / most, 0.0 if whole == math.inf else 1 - limits.left / whole)
 
         improver.run(done)
         offer()
