@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import combinations, permutations, product
 from random import Random
@@ -17,6 +18,7 @@ from placement.scheduling.counts import counted
 from placement.scheduling.devices import stretches_of
 from placement.scheduling.improve import Improver
 from placement.scheduling.passes import parallel, present, serial
+from placement.scheduling.prove import Proof
 from placement.snapshot import Duration, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 
 SIZE = 4
@@ -116,6 +118,32 @@ def test_nodes_together_bound_what_nodes_apart_reach(seed: int) -> None:
     assert together is not None
     assert apart is not None
     assert together.bound <= apart.bound == 1000 * brute(snapshot) <= first.value
+
+
+@pytest.mark.parametrize("seed", range(46, 58))
+def test_windows_of_ends_leave_the_best_in(seed: int) -> None:
+    snapshot = random_cluster(seed)
+    work = compile_work(snapshot)
+    by_counts = counted(work)
+    first = parallel(by_counts, range(work.jobs), present(by_counts))
+    few = labels.Few.of(by_counts, first)
+    assert few is not None
+    proof = Proof(work, math.inf, (), 0)
+    proof.root(math.inf)
+    within = proof.within(first.value)
+    plain, settled = few.settle(first.value, True), few.settle(first.value, True, within=within)
+    assert plain is not None
+    assert settled is not None
+    assert settled.bound == plain.bound == 1000 * brute(snapshot)
+    if settled.order:
+        assert serial(by_counts, settled.order, present(by_counts)).value == settled.bound
+    # nothing is better than the best, and nothing of what is as good is shut out
+    again = few.settle(plain.bound, True, within=proof.within(plain.bound))
+    assert again is not None
+    assert again.bound == plain.bound
+    worse = few.settle(plain.bound + 1000, True, within=proof.within(plain.bound + 1000))
+    assert worse is not None
+    assert serial(by_counts, worse.order, present(by_counts)).value == worse.bound == plain.bound
 
 
 @pytest.mark.parametrize("seed", range(3))
