@@ -5,7 +5,8 @@ each moment of a span :math:`[\tau_0, \tau_1)`, so it holds of the mean over it.
 :math:`\ell`: let :math:`y_k(\tau) = 1` where job k runs in all of :math:`[\tau, \tau + \ell]`, and for one job i where
 it runs at any moment of that. If i does, all the others that count run then, so the inequality holds too; and if it
 does not, it holds without i. In the mean over the span this is as if each job ended :math:`\ell` sooner, and i began
-:math:`\ell` sooner.
+:math:`\ell` sooner. What i meets may be as late as :math:`\tau_1 + \ell`, so the inequality has to hold with the most
+that there is until then.
 """
 
 from __future__ import annotations
