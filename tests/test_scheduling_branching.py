@@ -16,13 +16,14 @@ from schedule_cases import Fickle, random_timed_work
 
 import placement as pl
 from placement.honoured import refuse_unhonoured_in_time
-from placement.scheduling.branching import Tree, common
+from placement.scheduling.branching import Tree
 from placement.scheduling.compile import compile_work
 from placement.scheduling.desk import Desk
-from placement.scheduling.grid import grid
+from placement.scheduling.grid import best_bound, grid
 from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.loop import Loop
 from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation, relaxation
+from placement.scheduling.multiples import Multiples
 from placement.scheduling.prove import Proof
 from placement.scheduling.spans import counted_by
 from placement.scheduling.starts import Starts, whole_windows
@@ -86,16 +87,20 @@ def test_a_deadline_that_turns_the_order_round() -> None:
 
 
 def test_bounds_are_rounded_up_to_what_can_be_the_best() -> None:
-    # Run times of 4 and 6 s, from 0 and 2 s on, and less at 10 s: all ends are even seconds. With weights 3 and 6 the
-    # value and 6 * 2 are multiples of 6. Jobs that may be stopped end at any time.
+    # Run times of 4 and 6 ms, from 0 and 2 on, and less at 10: all ends are even. With weights 3 and 6 and a release at
+    # 1, the value and 6 are multiples of 6. Jobs that may be stopped end at any time.
     profile = there((0, 4), (10, 3))
-    whole = [kind(0, 4, 3, weight=3), kind(1, 6, 3, weight=6, start=2)]
-    assert common(of(whole, profile)) == 2
-    tree = tree_of(of(whole, profile))
-    assert [tree._up(bound) for bound in (-12, -1, 0, 1, 6, 7)] == [-12, 0, 0, 6, 6, 12]
+    whole = [kind(0, 4, 3, weight=3), Kind((1,), 6, 1, 2, NO_END, (Mode(6, ((0, 3),)),), True)]
+    found = Multiples.of(of(whole, profile))
+    assert found == Multiples(2, 6, 6)
+    assert [found.up(bound) for bound in (-7, -1, 0, 1, 6, 7)] == [-6, 0, 0, 6, 6, 12]
     parted = Kind((2,), 1, 0, 0, NO_END, (Mode(4, ((0, 1),)),), False)
-    assert common(of([*whole, parted], profile)) == 1
-    assert common(of([kind(0, 0, 1)], there((0, 1)))) == 1
+    assert Multiples.of(of([*whole, parted], profile)) == Multiples(1, 1, 6)
+    assert Multiples.of(of([kind(0, 0, 1, weight=0)], there((0, 1)))) == Multiples(1, 1, 0)
+    # 3 jobs of 3 of 4 cards for 1 s: their areas prove 4.875 s.
+    jobs = tuple(job(f"j{n}", 3, 1) for n in range(3))
+    work = compile_work(Snapshot(nodes=(node("a", 4),), jobs=jobs))
+    assert best_bound(work, deadline=0.0).bound == 5000
 
 
 def test_a_job_that_ends_after_a_window() -> None:

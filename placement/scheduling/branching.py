@@ -5,9 +5,8 @@ these windows, lifted by inequalities that hold in all of the tree. The job whos
 solution, by weight, is told to end at their mean or before, or after it. What no node can be better than, and neither
 what is known, bounds all schedules.
 
-Where all jobs run at a stretch, and all run times, earliest starts and changes of what there is are multiples of some
-time, so are all ends in some best schedule: ends with one remainder other than 0 meet nothing but each other, so that
-these jobs can all run a little sooner. So bounds may be rounded up, and ends between two multiples need no look.
+Ends are multiples of some time, and so is the best value (`placement.scheduling.multiples`): bounds are rounded up, and
+nobody looks at ends between.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.exact.growing import Basis
 from placement.instance import Ints
-from placement.scheduling.modes import Relaxation
+from placement.scheduling.multiples import Multiples
 from placement.scheduling.prove import Offer
 from placement.scheduling.starts import Starts
 from placement.scheduling.tolls import Windows, in_windows
@@ -59,15 +58,6 @@ class _Node:
     moment: int = field(compare=False)
 
 
-def common(relaxed: Relaxation) -> int:
-    """Return the largest time of which all ends in some best schedule are multiples, in milliseconds."""
-    if not all(in_windows(kind) for kind in relaxed.kinds):
-        return 1
-    times = [time for profile in relaxed.profiles for time in profile.times.tolist()]
-    times += [kind.start for kind in relaxed.kinds]
-    return max(1, math.gcd(*times, *(mode.run for kind in relaxed.kinds for mode in kind.modes)))
-
-
 class Tree:
     """The tree.
 
@@ -91,10 +81,7 @@ class Tree:
         self._stuck = UNKNOWN
         self.bound, self.nodes = 0, 0
         kinds = starts.relaxed.kinds
-        self._common = common(starts.relaxed)
-        # of the best value, with weights times releases
-        self._step = max(1, self._common * math.gcd(*(kind.weight for kind in kinds)))
-        self._before = sum(kind.count * kind.weight * kind.release for kind in kinds)
+        self._multiples = Multiples.of(starts.relaxed)
         runs = [min(mode.run for mode in kind.modes) for kind in kinds if in_windows(kind)]
         mean = sum(runs) / max(1, len(runs))
         self._lengths = tuple(dict.fromkeys(int(part * mean) for part in LENGTHS if part * mean >= 1))
@@ -172,15 +159,16 @@ class Tree:
             return []
         starts = self._starts
         one = starts.relaxed.kinds[kind]
-        until = moment - moment % self._common
-        for end in (until, until + self._common):
+        until = moment - moment % self._multiples.time
+        then = until + self._multiples.time
+        for end in (until, then):
             begin = {part: end - mode.run for part, mode in enumerate(one.modes) if end - mode.run >= one.start}
             starts.add(np.full(len(begin), kind), np.array([*begin]), np.array([*begin.values()]))
         found = []
         for side in (0, 1):
             first, last = parent.windows.first.copy(), parent.windows.last.copy()
             if side:
-                first[kind] = until + self._common
+                first[kind] = then
             else:
                 last[kind] = until
             starts.windows = Windows(first, last)
@@ -231,7 +219,7 @@ class Tree:
             if not starts.solve(self._left):
                 return False
             found = starts.tolled(value if value < UNKNOWN else -1)
-            self.bound = max(self.bound, self._up(found.bound))
+            self.bound = max(self.bound, self._multiples.up(found.bound))
             if found.windows is not starts.windows:
                 starts.windows = found.windows
                 if (found.windows.first > found.windows.last).any():  # nothing here is as good as what is known
@@ -242,10 +230,6 @@ class Tree:
             if not starts.add(np.arange(len(found.start)), found.mode, found.start):
                 break
         return True
-
-    def _up(self, bound: int) -> int:
-        """Return the least value that may be the best and is no less than a bound."""
-        return -(-(bound + self._before) // self._step) * self._step - self._before
 
     # --- what to branch on ---------------------------------------------------------------------------------------
 

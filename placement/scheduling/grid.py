@@ -23,6 +23,7 @@ from placement.exact.arrays import Floats, Program
 from placement.instance import Ints
 from placement.scheduling.area import area_bound
 from placement.scheduling.modes import Relaxation, relaxation
+from placement.scheduling.multiples import Multiples
 from placement.scheduling.prices import Prices, priced
 from placement.scheduling.work import Work
 
@@ -108,14 +109,15 @@ def best_bound(work: Work, deadline: float = math.inf, out: Collection[int] = ()
         Jobs that get no start.
     """
     relaxed = relaxation(work, out)
-    best = GridBound(area_bound(relaxed))
+    up = Multiples.of(relaxed).up
+    best = GridBound(up(area_bound(relaxed)))
     took = 0.0
     for ratio in RATIOS:
         began = time.monotonic()
         if began + 4 * took > deadline:
             break
         found = _bound(relaxed, ratio, FIRST, deadline)
-        best = GridBound(max(best.bound, found.bound), found.masses or best.masses, found.runs or best.runs)
+        best = GridBound(max(best.bound, up(found.bound)), found.masses or best.masses, found.runs or best.runs)
         took = time.monotonic() - began
     return best
 
