@@ -50,6 +50,11 @@ class Growing:
     most : float array
         Upper sides of those that follow.
     seed : int
+
+    Attributes
+    ----------
+    columns, rows : int
+        How many there are.
     """
 
     def __init__(self, equal: Floats, most: Floats, seed: int = 0) -> None:
@@ -68,6 +73,11 @@ class Growing:
             Of each entry, among those that are added; ascending.
         entry : float array (entries, 2)
             Column and coefficient.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, or too large for the solver.
         """
         self._add_rows(np.full(len(most), -highspy.kHighsInf), most, row, entry)
 
@@ -87,6 +97,11 @@ class Growing:
             Of each entry, among those that are added; ascending.
         entry : float array (entries, 2)
             Row and coefficient.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, or too large for the solver.
         """
         count = len(cost)
         begin = np.searchsorted(column, np.arange(count)).astype(np.int32)

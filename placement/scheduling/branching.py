@@ -50,6 +50,8 @@ STILL = 1.0
 
 @dataclass(order=True, slots=True)
 class _Node:
+    """What is known of some windows, the basis of their program, and on which job and moment to branch next."""
+
     bound: int
     number: int
     windows: Windows = field(compare=False)
@@ -125,7 +127,7 @@ class Tree:
         ----------
         value : int
             Of the best schedule known, on the same scale as `bound`.
-        offer : callable
+        offer : Offer
         deadline : float
             On the clock of `time.monotonic`.
         nodes : int, optional

@@ -116,6 +116,10 @@ def lifted(members: Ints, part: Floats, units: Sequence[int], room: int) -> tupl
         Which part of each job runs: those that run most stay in the cover, and get coefficients first.
     units : sequence of int
     room : int
+
+    Returns
+    -------
+    (int array, int)
     """
     cover = members.tolist()
     over = sum(units[job] for job in cover) - room

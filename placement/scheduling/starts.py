@@ -75,7 +75,7 @@ class Starts:
         self._windows = whole_windows(relaxed)
         self.columns = _none()
         self._known: set[tuple[int, int, int]] = set()
-        self._seen: set[tuple[int, ...]] = set()
+        self._seen: set[tuple[int | bytes, ...]] = set()
         self._add(first)
         self._answer: Answer | None = None
 
@@ -140,7 +140,13 @@ class Starts:
         self._known.update(zip(new.kind.tolist(), new.part.tolist(), new.begin.tolist(), strict=True))
 
     def add(self, kinds: Ints, parts: Ints, starts: Ints) -> int:
-        """Add starts of jobs that run at a stretch, but for those that are there; return how many are new."""
+        """Add starts of jobs that run at a stretch, but for those that are there; return how many are new.
+
+        Parameters
+        ----------
+        kinds, parts, starts : int array
+            Of each start its kind, the mode of `Kind.parts`, and when, in milliseconds.
+        """
         wanted = zip(kinds.tolist(), parts.tolist(), starts.tolist(), strict=True)
         new = [
             one for one in dict.fromkeys(wanted) if one not in self._known and in_windows(self.relaxed.kinds[one[0]])
@@ -233,6 +239,8 @@ class Starts:
         ----------
         lengths : sequence of int
             Of spans, see `placement.scheduling.spans`; 0 for plain ones.
+        most : int, optional
+            How many at most, those that are broken most.
         """
         found: list[tuple[float, Span]] = []
         for resource in range(len(self._sizes)):
@@ -369,9 +377,8 @@ def whole_windows(relaxed: Relaxation) -> Windows:
     return Windows(first, np.array([kind.due for kind in relaxed.kinds], dtype=np.int64))
 
 
-def _key(span: Span) -> tuple[int, ...]:
-    of = span.resource, span.begin, span.end, span.length, span.anytime
-    return *of, hash(span.coefficient.tobytes())
+def _key(span: Span) -> tuple[int | bytes, ...]:
+    return span.resource, span.begin, span.end, span.length, span.anytime, span.coefficient.tobytes()
 
 
 def _none() -> Columns:
