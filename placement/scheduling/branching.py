@@ -26,7 +26,7 @@ from placement.scheduling.prove import Offer
 from placement.scheduling.starts import Starts
 from placement.scheduling.tolls import Windows, in_windows
 
-ROOT_ROUNDS, ROUNDS = 40, 2
+ROOT_ROUNDS, ROUNDS = 20, 2
 """Rounds in which inequalities are added, at first and in each node."""
 ROOT_NEAR, NEAR = 2e-4, 1e-3
 """How near the value of the program is to come to the bound by further starts, as a part of it."""

@@ -18,7 +18,7 @@ from placement.scheduling.counts import Counted, Profile
 from placement.scheduling.lines import Line, Passing, Placed
 from placement.scheduling.passes import Pass, Start
 
-HOT, MOST_HOT, COLD = 20.0, 0.02, 0.05
+HOT, MOST_HOT, COLD = 20.0, 0.02, 0.005
 """By which part of its value a schedule may be worse at first on average, times the square of the number of jobs, and
 at most; and by which part of that at last. Found by trial on 30 to 300 jobs."""
 OTHER, BACKWARD, UNIFORM = 0.25, 0.4, 0.7
