@@ -268,7 +268,7 @@ def run_load(options: argparse.Namespace, rules: Sequence[str], peers: Sequence[
     chosen = {name: CASES[name] for name in options.cases.split(",")}
     for name, case in chosen.items():
         limit = options.seconds or case.seconds
-        for seed in range(options.seeds):
+        for seed in range(options.first, options.first + options.seeds):
             rows.append(measure(name, case, seed, limit, rules, peers))
             print(line(COLUMNS, rows[-1]), flush=True)
         mine = [row for row in rows if row["case"] == name]
@@ -289,7 +289,7 @@ def run_rigid(options: argparse.Namespace, rules: Sequence[str], peers: Sequence
     print(heading(RIGID))
     rows: list[Row] = []
     sets = {path.name: list(gangs.known(path)) for path in options.files}
-    sets["drawn"] = [gangs.small(seed) for seed in range(options.seeds)]
+    sets["drawn"] = [gangs.small(seed) for seed in range(options.first, options.first + options.seeds)]
     said: list[str] = []
     for name, some in sets.items():
         mine = []
@@ -309,11 +309,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True)
     loads, rigid = kinds.add_parser("load", help="drawn loads"), kinds.add_parser("rigid", help="small instances")
     loads.add_argument("--cases", default=",".join(CASES), help="separated by commas")
-    loads.add_argument("--seeds", type=int, default=5, help="how many, from 0 on")
+    loads.add_argument("--seeds", type=int, default=5, help="how many")
     loads.add_argument("--svg", type=Path, help="file for value and bound over time")
     rigid.add_argument("files", nargs="*", type=Path, help="instances of known optima, JSON lines in gzip")
-    rigid.add_argument("--seeds", type=int, default=DRAWN, help="how many are drawn, from 0 on")
+    rigid.add_argument("--seeds", type=int, default=DRAWN, help="how many are drawn")
     for one in (loads, rigid):
+        one.add_argument("--first", type=int, default=0, help="first seed")
         one.add_argument("--seconds", type=float, help="limit, instead of that of each case")
         one.add_argument("--rules", default=",".join(BASELINES), help="greedy rules, separated by commas")
         one.add_argument("--no-peer", action="store_true", help="without CP-SAT")

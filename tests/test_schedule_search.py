@@ -125,6 +125,7 @@ def test_windows_of_ends_leave_the_best_in(seed: int) -> None:
     snapshot = random_cluster(seed)
     work = compile_work(snapshot)
     by_counts = counted(work)
+    assert by_counts is not None
     first = parallel(by_counts, range(work.jobs), present(by_counts))
     few = labels.Few.of(by_counts, first)
     assert few is not None

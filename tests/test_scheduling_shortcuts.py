@@ -67,9 +67,8 @@ def test_no_decision_changes(name: str, snapshot: Snapshot) -> None:
 def test_who_is_refused_stands_for_its_own_queue_and_until_others_are_stopped() -> None:
     # x finds nobody of its queue a to stop. y, as large, stops r in queue b, which leaves 2 cards: z of queue a, as
     # large as x, takes them, and x, which has had its turn, waits for both.
-    kept = {"preemptible": True, "checkpoint_interval": 1.0}
     jobs = (
-        running(job("r", 4, 100, queue="b", **kept), "n", range(4)),
+        running(job("r", 4, 100, queue="b", preemptible=True, checkpoint_interval=1.0), "n", range(4)),
         job("x", 2, 10, queue="a", priority=1, submit_time=-3.0),
         job("y", 2, 10, queue="b", priority=1, submit_time=-2.0),
         job("z", 2, 10, queue="a", priority=1, submit_time=-1.0),

@@ -34,6 +34,8 @@ BOUND_SHARE = 0.15
 SCATTERED, FIRST_MOVES, MOVES = 5, 2000, 1_200_000
 """How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
 search ends where there is no clock."""
+MOVED = 800.0
+"""Jobs, by their square, that are moved for a second before they are moved anew from the best schedule; by trial."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
@@ -242,15 +244,19 @@ class _Search:
         return self._best.found.value + self._carried - self._bound
 
     def _moves(self, limits: Limits) -> None:
-        """Move one job at a time, from the best schedule."""
+        """Move one job at a time, from the best schedule; of few jobs several times, each from the best until then."""
         assert self._best is not None
-        if self._over():
-            return
-        started = self._best.found
-        improver = Improver.of(self._counted, self._base, started.starts, self._seed)
-        if improver is not None:
-            few = max(FIRST_MOVES, MOVES // len(started.starts))
-            self._move(improver, few if limits.deadline == math.inf else math.inf, started.late, limits)
+        jobs = len(self._best.found.starts)
+        times = 1 if limits.deadline == math.inf else max(1, int(limits.left * MOVED / jobs**2))
+        most = max(FIRST_MOVES, MOVES // jobs) if limits.deadline == math.inf else math.inf
+        for number in range(times):
+            if self._over() or not limits.left:
+                return
+            started = self._best.found
+            improver = Improver.of(self._counted, self._base, started.starts, self._seed + number)
+            if improver is None:
+                return
+            self._move(improver, most, started.late, limits.share(1 / (times - number)))
 
     def _move(self, improver: Improver, most: float, late: list[int], limits: Limits) -> None:
         """Make so many moves, or until the time is up; they leave out what was left out."""
