@@ -34,7 +34,7 @@ BOUND_SHARE = 0.15
 SCATTERED, FIRST_MOVES, MOVES = 5, 2000, 1_200_000
 """How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
 search ends where there is no clock."""
-MOVED = 800.0
+MOVED = 200.0
 """Jobs, by their square, that are moved for a second before they are moved anew from the best schedule; by trial."""
 AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
 """Seconds kept back for naming and checking, in all and for each task; measured, with room."""
