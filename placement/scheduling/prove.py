@@ -21,7 +21,7 @@ MOST_JOBS = 400
 """Jobs up to which starts are branched on."""
 SLOTS, RATIO = 500, 1.02
 """Least part of the time in which all is done that a slot of the grid is, and how much longer each is than the last."""
-NODES = 1200
+NODES = 600
 """Nodes times jobs where there is no clock."""
 
 
