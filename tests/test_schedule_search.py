@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from itertools import combinations, permutations, product
 from random import Random
@@ -18,8 +19,11 @@ from placement.scheduling.counts import counted
 from placement.scheduling.devices import stretches_of
 from placement.scheduling.improve import Improver
 from placement.scheduling.passes import parallel, present, serial
+from placement.scheduling.progress import silent
 from placement.scheduling.prove import Proof
+from placement.scheduling.search import _Search
 from placement.snapshot import Duration, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.solver import Limits
 
 SIZE = 4
 SLOW = {"gavel", "tiresias-las"}
@@ -182,6 +186,19 @@ def test_moves_only_make_it_better_and_each_pass_is_whole() -> None:
         values.append(best.value)
     assert values == sorted(values, reverse=True)
     assert values[-1] < values[0]
+
+
+def test_there_are_no_moves_where_their_part_of_the_time_is_over() -> None:
+    work = compile_work(random_cluster(3))
+    by_counts = counted(work)
+    assert by_counts is not None
+    first = parallel(by_counts, range(work.jobs), present(by_counts))
+    improver = Improver.of(by_counts, present(by_counts), first.starts, 0)
+    assert improver is not None
+    search = _Search(work, by_counts, Limits(), 0, silent)
+    search._offer("first", first)
+    search._move(improver, math.inf, [], Limits(time.monotonic() - 1))
+    assert improver.moves == 0
 
 
 def test_cards_are_kept_for_the_whole_of_a_stretch() -> None:

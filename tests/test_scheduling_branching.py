@@ -25,7 +25,7 @@ from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.loop import Loop
 from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation, relaxation
 from placement.scheduling.multiples import Multiples
-from placement.scheduling.prove import Proof
+from placement.scheduling.prove import NODES, Proof
 from placement.scheduling.spans import counted_by
 from placement.scheduling.starts import Starts, whole_windows
 from placement.scheduling.tolls import Windows
@@ -207,6 +207,22 @@ def test_no_bound_is_above_the_best_schedule_on_nodes(first: int) -> None:
 
 def one_job(one: Kind, number: int) -> Kind:
     return Kind((number,), one.weight, one.release, one.start, one.due, one.modes, one.whole, one.kept, one.stopped)
+
+
+def test_without_a_clock_nodes_go_by_jobs_also_where_these_are_alike() -> None:
+    # 30 jobs that are one kind; of a value that nothing reaches no node is closed
+    jobs = tuple(job(f"j{number}", 2, 7) for number in range(30))
+    work = compile_work(Snapshot(nodes=(node("n", 3),), jobs=jobs))
+    proof = Proof(work, math.inf, (), 0)
+    assert proof.root(math.inf)
+    seen: list[int] = []
+
+    def offer(means: dict[int, float]) -> int:
+        seen.append(len(means))
+        return 1 << 50
+
+    proof.branch(1 << 50, offer, math.inf)
+    assert (len(seen), set(seen)) == (NODES // 30, {30})
 
 
 def _known(value: int, _: dict[int, float]) -> int:

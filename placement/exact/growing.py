@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 
 from placement.exact.arrays import Floats
-from placement.exact.interface import open_solver, run, set_option
+from placement.exact.interface import open_solver, run, set_time_limit
 from placement.instance import Bools, Ints
 
 
@@ -144,8 +144,7 @@ class Growing:
         time_limit : float
             Seconds.
         """
-        # the solver's clock runs on over all of its runs
-        set_option(self._solver, "time_limit", self._solver.getRunTime() + max(0.0, time_limit))
+        set_time_limit(self._solver, time_limit)
         if run(self._solver) != highspy.HighsModelStatus.kOptimal:
             return None
         solution = self._solver.getSolution()

@@ -21,7 +21,7 @@ import numpy as np
 from placement.exact.arrays import Floats, Index, Program, with_columns
 from placement.exact.duality import safe_lp_bound as safe_lp_bound
 from placement.exact.interface import UnknownOption as UnknownOption
-from placement.exact.interface import open_solver, pass_program, run, set_option
+from placement.exact.interface import open_solver, pass_program, run, set_time_limit
 from placement.exact.interface import version as version
 from placement.instance import Bools
 
@@ -264,8 +264,7 @@ class Session:
         """Solve the linear relaxation from the last basis."""
         if not len(self._program.cost):
             return _without_columns(self._program.relaxed())
-        # the solver's clock runs on over all of its runs
-        set_option(self._solver, "time_limit", self._solver.getRunTime() + max(0.0, time_limit))
+        set_time_limit(self._solver, time_limit)
         began = time.perf_counter()
         status = run(self._solver)
         seconds = time.perf_counter() - began

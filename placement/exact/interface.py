@@ -96,6 +96,11 @@ def set_option(solver: Any, name: str, value: object) -> None:
         raise UnknownOption(f"HiGHS {version()} refuses {value!r} for option {name!r}")
 
 
+def set_time_limit(solver: Any, seconds: float) -> None:
+    """Let the next run take so many seconds: the solver's clock runs on over all of its runs."""
+    set_option(solver, "time_limit", solver.getRunTime() + max(0.0, seconds))
+
+
 def pass_program(solver: Any, program: Program) -> bool:
     """Hand a program over; return whether the solver took it."""
     model = highspy.HighsLp()

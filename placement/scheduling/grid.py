@@ -108,7 +108,11 @@ def best_bound(work: Work, deadline: float = math.inf, out: Collection[int] = ()
     out : collection of int
         Jobs that get no start.
     """
-    relaxed = relaxation(work, out)
+    return bound_of(relaxation(work, out), deadline)
+
+
+def bound_of(relaxed: Relaxation, deadline: float) -> GridBound:
+    """Return what `best_bound` does, of a relaxation that is there already."""
     up = Multiples.of(relaxed).up
     best = GridBound(up(area_bound(relaxed)))
     took = 0.0

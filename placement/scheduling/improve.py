@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from placement.scheduling.bits import Future
 from placement.scheduling.counts import Counted, Profile
-from placement.scheduling.lines import Line, Passing, Placed
+from placement.scheduling.lines import Line, Passed, Passing
 from placement.scheduling.passes import Pass, Start
 
 HOT, MOST_HOT, COLD = 20.0, 0.02, 0.005
@@ -52,7 +52,7 @@ class Improver:
         self._line_of_pool = _lines(work, self._ordered)
         self._passing = Passing(work, len(order))
         future = Future.of(self._passing.bits, base)
-        self._lines = [Line(Placed([], [], [future], 0)) for _ in range(max(self._line_of_pool, default=0) + 1)]
+        self._lines = [Line(Passed([], [], [future], 0)) for _ in range(max(self._line_of_pool, default=0) + 1)]
         self._value = 0
         self.best = Pass([], 0, [])
         self.moves = 0
@@ -64,10 +64,10 @@ class Improver:
         found = cls(work, base, starts, seed)
         for number, line in enumerate(found._lines):
             order = [job for job in found._first if found._line_of(job) == number]
-            placed = found._again(line, order, (0, -1), None)
-            if placed is None:
+            passed = found._again(line, order, (0, -1), None)
+            if passed is None:
                 return None
-            found._set(line, placed)
+            found._set(line, passed)
         found._best()
         return found
 
@@ -96,9 +96,9 @@ class Improver:
         self._kinds[job] = (before + self._rng.randrange(1, others + 1)) % (others + 1)
         other = self._lines[self._line_of(job)]
         if other is line:
-            placed = self._again(line, line.order, (place, place), limit)
-            if placed is not None:
-                self._set(line, placed)
+            passed = self._again(line, line.order, (place, place), limit)
+            if passed is not None:
+                self._set(line, passed)
                 return
         elif self._cross(job, line, place, other, limit):
             return
@@ -109,17 +109,17 @@ class Improver:
         left = self._again(line, line.order[:place] + line.order[place + 1 :], (place, -1), None, -self._cost[job])
         if left is None:
             return False
-        start, cost = line.placed.starts[place][1], self._cost[job]
+        start, cost = line.passed.starts[place][1], self._cost[job]
         at = bisect_left(other.moments, start)
         self._cost[job] = 0
-        placed = self._again(
+        passed = self._again(
             other, [*other.order[:at], job, *other.order[at:]], (at, -1), limit, left.value - self._value
         )
-        if placed is None:
+        if passed is None:
             self._cost[job] = cost
             return False
         self._set(line, left)
-        self._set(other, placed)
+        self._set(other, passed)
         return True
 
     def _move(self, limit: int) -> None:
@@ -128,7 +128,7 @@ class Improver:
         rng, order = self._rng, line.order
         count = len(order)
         if rng.random() < BACKWARD:
-            end = line.placed.starts[place][2]
+            end = line.passed.starts[place][2]
             most = (bisect_left(line.moments, end) if count > FEW else count) - 1 - place
             target = place + int((max(0, most) + 1) ** rng.random())
         else:
@@ -141,9 +141,9 @@ class Improver:
         span = min(place, target), max(place, target)
         if self._ordered and not self._keeps_order(changed, *span):
             return
-        placed = self._again(line, changed, span, limit)
-        if placed is not None:
-            self._set(line, placed)
+        passed = self._again(line, changed, span, limit)
+        if passed is not None:
+            self._set(line, passed)
 
     def _chosen(self) -> tuple[Line, int]:
         """Draw a job, all alike or by weight times wait; return its line and its place."""
@@ -158,7 +158,7 @@ class Improver:
         share = rng.random() * sum(waits)
         for line, wait in zip(self._lines, waits, strict=True):
             if share < wait:
-                return line, line.by_wait(share)
+                return line, bisect_left(line.sums, share)
             share -= wait
         line = max(self._lines, key=lambda one: len(one.order))  # what rounding left
         return line, len(line.order) - 1
@@ -179,18 +179,17 @@ class Improver:
 
     def _again(
         self, line: Line, order: Sequence[int], changed: tuple[int, int], limit: int | None, more: int = 0
-    ) -> Placed | None:
+    ) -> Passed | None:
         """Return the pass over another order of a line, with what else changes added to the value before."""
-        placed = line.placed
-        before = Placed(placed.starts, placed.held, placed.kept, self._value + more)
-        return self._passing.again(before, order, changed, self._kinds.__getitem__, self._cost, limit)
+        value, kinds = self._value + more, self._kinds.__getitem__
+        return self._passing.again(line.passed, value, order, changed, kinds, self._cost, limit)
 
-    def _set(self, line: Line, placed: Placed) -> None:
-        self._value = placed.value
-        line.set(placed, self._work, self._cost)
+    def _set(self, line: Line, passed: Passed) -> None:
+        self._value = passed.value
+        line.set(passed, self._work, self._cost)
 
     def _best(self) -> None:
-        starts = [start for line in self._lines for start in line.placed.starts]
+        starts = [start for line in self._lines for start in line.passed.starts]
         if len(self._lines) > 1:
             starts.sort(key=lambda one: (one[1], one[0]))
         self.best = Pass(starts, self._value, [])

@@ -5,7 +5,6 @@ Jobs on cards of different models do not meet, so each of these has a line of it
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +17,7 @@ EVERY, MOST_KEPT = 8, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Passed:
     """The serial pass over the jobs of a line.
 
     Attributes
@@ -29,7 +28,7 @@ class Placed:
     kept : list of Future
         What is free before every some places.
     value : int
-        Weighted completion time of the whole schedule, in milliseconds times weight.
+        Weighted completion time of the whole schedule then, in milliseconds times weight.
     """
 
     starts: list[Start]
@@ -44,7 +43,7 @@ class Line:
 
     Attributes
     ----------
-    placed : Placed
+    passed : Passed
     order : list of int
     moments : list of int
         By place, the latest start so far; the order of a pass need not be that of its starts.
@@ -52,29 +51,25 @@ class Line:
         By place, the sum of weight times wait so far.
     """
 
-    placed: Placed
+    passed: Passed
     order: list[int] = field(default_factory=list)
     moments: list[int] = field(default_factory=list)
     sums: list[int] = field(default_factory=list)
 
-    def set(self, placed: Placed, work: Counted, cost: dict[int, int]) -> None:
+    def set(self, passed: Passed, work: Counted, cost: dict[int, int]) -> None:
         """Take over a pass, and tell what each of its jobs costs."""
-        self.placed = placed
-        self.order = [start[0] for start in placed.starts]
+        self.passed = passed
+        self.order = [start[0] for start in passed.starts]
         self.moments, self.sums = [], []
         latest = total = 0
         weight, release = work.weight, work.release
-        for job, start, end, _ in placed.starts:
+        for job, start, end, _ in passed.starts:
             if start > latest:
                 latest = start
             self.moments.append(latest)
             total += weight[job] * (start - release[job])
             self.sums.append(total)
             cost[job] = weight[job] * (end - release[job])
-
-    def by_wait(self, at: float) -> int:
-        """Return the place up to which there is so much weight times wait."""
-        return bisect_left(self.sums, at)
 
 
 class Passing:
@@ -101,21 +96,24 @@ class Passing:
 
     def again(
         self,
-        placed: Placed,
+        passed: Passed,
+        value: int,
         order: Sequence[int],
         changed: tuple[int, int],
         kinds: Callable[[int], int],
         cost: dict[int, int],
         limit: int | None,
-    ) -> Placed | None:
+    ) -> Passed | None:
         """Return the pass over an order that is other from one place to another; None where it changes nothing.
 
         Nor is there one where jobs so far make it worse than a limit, or one ends after a hard deadline.
 
         Parameters
         ----------
-        placed : Placed
-            The pass before; its value is what the schedule was worth.
+        passed : Passed
+            The pass before.
+        value : int
+            What the whole schedule is worth before.
         order : sequence of int
         changed : (int, int)
             The first place, and the last one if all other jobs are as before; else -1.
@@ -125,15 +123,14 @@ class Passing:
             What each job cost.
         limit : int, optional
         """
-        every, work, before = self._every, self._work, placed.starts
+        every, work, before = self._every, self._work, passed.starts
         first, last = changed
-        kept = placed.kept[: first // every + 1]
+        kept = passed.kept[: first // every + 1]
         begin = (len(kept) - 1) * every
         future = kept[-1].copy()
-        starts, held = before[:first], placed.held[:first]
+        starts, held = before[:first], passed.held[:first]
         for (_, start, end, _), one in zip(starts[begin:], held[begin:], strict=True):
             future.take(one, start, end)
-        value = placed.value
         ends = {job: end for job, _, end, _ in starts} if self._ordered else {}
         for place in range(first, len(order)):
             if place % every == 0 and place > begin:
@@ -156,7 +153,7 @@ class Passing:
                 return None
             if self._ordered:
                 ends[job] = end
-        return Placed(starts, held, kept, value)
+        return Passed(starts, held, kept, value)
 
     def _ask(self, job: int, kind: int) -> Ask:
         return self._bits.ask(self._work.job_class[job], kind)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placement.scheduling.grid import GridBound, best_bound, grid
+from placement.scheduling.grid import GridBound, bound_of, grid
 from placement.scheduling.modes import relaxation
 from placement.scheduling.tolls import in_windows
 from placement.scheduling.work import Work
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 Offer = Callable[[dict[int, float]], int]
 """Told when each job starts in a relaxed schedule; returns the value of the best timetable known."""
 MOST_JOBS = 400
-"""Jobs up to which starts are branched on."""
+"""Jobs up to which ends are branched on."""
 SLOTS, RATIO = 500, 1.02
-"""Least part of the time in which all is done that a slot of the grid is, and how much longer each is than the last."""
+"""Least part of the time in which all is done, up to the next power of two, that a slot of the grid is; and how many
+times as long each moment of it is as the last."""
 NODES = 600
 """Nodes times jobs where there is no clock."""
 
@@ -48,15 +49,18 @@ class Proof:
     def __init__(self, work: Work, deadline: float, out: Collection[int], seed: int) -> None:
         self._relaxed, self._seed = relaxation(work, out), seed
         self._tree: Tree | None = None
-        self.grid = best_bound(work, deadline, out)
+        self.grid = bound_of(self._relaxed, deadline)
         self.bound = self.grid.bound
 
     @property
     def branches(self) -> bool:
-        """Whether starts may be branched on."""
-        kinds = self._relaxed.kinds
-        counted = [kind for kind in kinds if kind.weight and in_windows(kind) and kind.modes[0].uses]
-        return 1 < sum(kind.count for kind in kinds) <= MOST_JOBS and len(counted) > 0
+        """Whether ends may be branched on."""
+        counted = [kind for kind in self._relaxed.kinds if kind.weight and in_windows(kind) and kind.modes[0].uses]
+        return 1 < self._jobs <= MOST_JOBS and len(counted) > 0
+
+    @property
+    def _jobs(self) -> int:
+        return sum(kind.count for kind in self._relaxed.kinds)
 
     def root(self, deadline: float) -> bool:
         """Lift the bound by inequalities; return whether that came to an end, so that there is more to branch on.
@@ -92,7 +96,7 @@ class Proof:
         return self._tree is not None and self._tree.open
 
     def branch(self, value: int, offer: Offer, deadline: float) -> None:
-        """Branch on starts until nothing can be better than what is known, or the time is up.
+        """Branch on ends until nothing can be better than what is known, or the time is up.
 
         Parameters
         ----------
@@ -103,6 +107,6 @@ class Proof:
             On the clock of `time.monotonic`; where there is none, a number of nodes that goes by the number of jobs.
         """
         if self._tree is not None:
-            nodes = NODES // len(self._relaxed.kinds) if deadline == math.inf else None
+            nodes = NODES // self._jobs if deadline == math.inf else None
             self._tree.run(value, offer, deadline, nodes)
             self.bound = max(self.bound, self._tree.bound)

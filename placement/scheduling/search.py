@@ -1,4 +1,4 @@
-"""The search for the best schedule: passes by simple orders, the bound and its orders, then one move at a time."""
+"""The search for the best schedule: passes by simple orders, the bound and its orders, moves of one job, branching."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class _Search:
         return proof
 
     def _improve(self, proof: Proof) -> Stop:
-        """Settle few jobs for good; else move one job at a time, and branch on starts between."""
+        """Settle few jobs for good; else move one job at a time, and then branch on ends."""
         assert self._best is not None
         started = self._best.found
         if self._over() or len(started.starts) < 2:
@@ -224,7 +224,7 @@ class _Search:
         return self._stop()
 
     def _branch(self, proof: Proof, limits: Limits) -> None:
-        """Branch on starts; each node gives an order to try."""
+        """Branch on ends; each node gives an order to try."""
         assert self._best is not None
 
         def offer(means: Mapping[int, float]) -> int:
@@ -268,7 +268,7 @@ class _Search:
         def done(moves: int) -> float:
             if moves % ROUND == 0:
                 offer()
-            if self._over():
+            if self._over() or not limits.left:
                 return 1.0
             return max(moves / most, 0.0 if whole == math.inf else 1 - limits.left / whole)
 

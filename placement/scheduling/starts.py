@@ -29,8 +29,6 @@ CHUNK = 4096
 """Columns of which the slots are looked at together."""
 MOST_ROOM = 4096
 """Units of a resource, counted as coarsely as jobs allow, up to which inequalities are looked for."""
-MOST_SPANS = 150
-"""Inequalities that are added together, those that are broken most."""
 MOST_CUT, SHORTEST = 5, 2000
 """Spans that are cut in two together, and milliseconds of the shortest such."""
 MOST_PAIRS = 600
@@ -38,7 +36,7 @@ MOST_PAIRS = 600
 LONGER = 0.02
 """How much more of a job must run at any moment of a length than in all of it, for an inequality to be looked for."""
 TOO_LATE = 4.0
-"""What leaving a job out costs, as a part of the cost of the dearest start."""
+"""How many times as much as the dearest end leaving a job out costs."""
 
 
 class Starts:
@@ -71,6 +69,7 @@ class Starts:
         self._sizes = grid.sizes(relaxed)
         self._seed = seed
         self._program = self._opened()
+        self._whole: Bools = np.array([in_windows(kind) for kind in relaxed.kinds])
         self._covered = [self._units_in_covers(resource) for resource in range(len(self._sizes))]
         self._windows = whole_windows(relaxed)
         self.columns = _none()
@@ -115,6 +114,8 @@ class Starts:
         units = [
             grid.units(self.relaxed, new, resource) / size * new.share for resource, size in enumerate(self._sizes)
         ]
+        uses, of_span = self._uses(new), [span.resource for span in self.spans]
+        base = kinds + len(units) * slots
         for begin in range(0, count, CHUNK):
             part = slice(begin, begin + CHUNK)
             covered = shares(new.begin[part], new.end[part], self.moments)
@@ -123,11 +124,8 @@ class Starts:
                 column.append(begin + at)
                 row.append(kinds + resource * slots + slot)
                 value.append(covered[at, slot] * mine[begin + at])
-        base = kinds + len(units) * slots
-        for begin in range(0, count, CHUNK):
-            part = slice(begin, begin + CHUNK)
             counted = counted_by(self.spans, new.kind[part], new.begin[part], new.end[part])
-            counted *= self._uses(new)[[span.resource for span in self.spans], part]
+            counted *= uses[of_span, part]
             number, at = np.nonzero(counted)
             column.append(begin + at)
             row.append(base + number)
@@ -179,10 +177,9 @@ class Starts:
         self._program.allow(np.concatenate([late, self._allowed()]))
 
     def _allowed(self) -> Bools:
-        whole = np.array([in_windows(kind) for kind in self.relaxed.kinds])
         kind, end = self.columns.kind, self.columns.end
         inside = (end >= self._windows.first[kind]) & (end <= self._windows.last[kind])
-        found: Bools = inside | ~whole[kind]
+        found: Bools = inside | ~self._whole[kind]
         return found
 
     def solve(self, time_limit: float) -> bool:
@@ -232,14 +229,14 @@ class Starts:
 
     # --- inequalities --------------------------------------------------------------------------------------------
 
-    def cut(self, lengths: Sequence[int], most: int = MOST_SPANS) -> int:
+    def cut(self, lengths: Sequence[int], most: int) -> int:
         """Add inequalities that the solution breaks; return how many.
 
         Parameters
         ----------
         lengths : sequence of int
             Of spans, see `placement.scheduling.spans`; 0 for plain ones.
-        most : int, optional
+        most : int
             How many at most, those that are broken most.
         """
         found: list[tuple[float, Span]] = []
