@@ -246,27 +246,36 @@ def _terms(body: Any, position: dict[int, int]) -> tuple[dict[int, float], float
     """Return {column: coefficient} without zeros, and the constant, of a linear expression."""
     from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
 
+    if body.__class__ is not LinearExpression:
+        return _slow_terms(body, position)
     terms: dict[int, float] = {}
     constant = 0.0
-    if body.__class__ is LinearExpression:
-        for arg in body.args:
-            if arg.__class__ is MonomialTermExpression:
-                coefficient, variable = arg.args
-                column = position[id(variable)]
-                terms[column] = terms.get(column, 0.0) + float(_number(coefficient))
-            elif arg.__class__ in (int, float):
-                constant += arg
-            else:  # a bare variable or a parameter
-                return _slow_terms(body, position)
-    else:
-        return _slow_terms(body, position)
-    return {column: coefficient for column, coefficient in terms.items() if coefficient}, constant
+    zeros = False
+    for arg in body.args:
+        if arg.__class__ is MonomialTermExpression:
+            coefficient, variable = arg.args
+            if coefficient.__class__ is not float:
+                coefficient = _number(coefficient)
+            column = position[id(variable)]
+            if column in terms:
+                coefficient += terms[column]
+            terms[column] = coefficient
+            zeros |= not coefficient
+        elif arg.__class__ in (int, float):
+            constant += arg
+        else:  # a bare variable or a parameter
+            return _slow_terms(body, position)
+    if zeros:
+        terms = {column: coefficient for column, coefficient in terms.items() if coefficient}
+    return terms, constant
 
 
 def _number(coefficient: Any) -> float:
+    if coefficient.__class__ is int:
+        return float(coefficient)
     from pyomo.core import value
 
-    return coefficient if coefficient.__class__ in (int, float) else float(value(coefficient))
+    return float(value(coefficient))
 
 
 def _slow_terms(body: Any, position: dict[int, int]) -> tuple[dict[int, float], float]:

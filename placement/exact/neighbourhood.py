@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from placement.collector import collector_paused
 from placement.exact import highs
 from placement.exact.arrange import arrange
 from placement.exact.arrays import Floats, program
@@ -79,9 +80,12 @@ class Neighbourhood:
         """Build and solve the model, starting from what was there."""
         began = time.perf_counter()
         start = self._present()
-        model = pooled.build(self.view, self.patterns, self._weights(), self._held())
-        built = time.perf_counter()
-        arrays = self.zones.added(program(model))
+        # a model refers to itself: dropped before the collector runs again, it is let go of while it is young
+        with collector_paused():
+            model = pooled.build(self.view, self.patterns, self._weights(), self._held())
+            built = time.perf_counter()
+            arrays = self.zones.added(program(model))
+            del model
         timing.add("build", built - began)
         timing.add("handover", time.perf_counter() - built)
         if start is not None and (len(start) != len(arrays.cost) or arrays.violation(start)):
