@@ -13,7 +13,8 @@ from placement.check import check
 from placement.decisions.preempt import preempt
 from placement.engine import solve
 from placement.errors import UnhonouredError, UsageError
-from placement.honoured import ONLY, RULES, _reset, _spec, refuse_unhonoured, removable
+from placement.honoured import ONLY, RULES, refuse_unhonoured, removable
+from placement.honoured.left_out import without_fields
 from placement.snapshot import (
     OBJECTIVES,
     Gpu,
@@ -208,7 +209,7 @@ def test_each_refused_field_is_found_where_it_is_alone(path: str) -> None:
     """The quick look over all records must find by itself whatever the table refuses."""
     others = frozenset(removable()) - {path}
     with pytest.raises(UnhonouredError) as caught:
-        refuse_unhonoured(_reset(EVERYTHING, _spec(Snapshot), others, {}))
+        refuse_unhonoured(without_fields(EVERYTHING, others))
     assert [problem.remedy.rpartition(" ")[2] for problem in caught.value.problems] == [path]
 
 
