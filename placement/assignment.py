@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,11 @@ class Assignment:
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int, int, int, tuple[int, ...]]]) -> Assignment:
         """Return an assignment of (job, leaf, task, node, cards) rows, sorted by the first three."""
-        rows = sorted(rows)
+        return cls.listed(sorted(rows))
+
+    @classmethod
+    def listed(cls, rows: Sequence[tuple[int, int, int, int, tuple[int, ...]]]) -> Assignment:
+        """Return an assignment of (job, leaf, task, node, cards) rows in their order."""
         columns = np.array([row[:4] for row in rows], dtype=np.int64).reshape(-1, 4)
         counts = np.array([len(row[4]) for row in rows], dtype=np.int64)
         cards = np.array([card for row in rows for card in row[4]], dtype=np.int64)

@@ -15,7 +15,7 @@ from placement.figures import figures
 from placement.instance import ANY, Assignment, Instance
 from placement.naming import job_names, name_tasks
 from placement.numa import without_zones
-from placement.plan import Provenance
+from placement.plan import Provenance, Tasks
 from placement.scheduling.timing import Stretch, Timetable
 from placement.scheduling.work import Work
 from placement.snapshot import Snapshot
@@ -128,24 +128,38 @@ def _stretches(instance: Instance, shown: Sequence[Stretch]) -> tuple[Stretches,
     tasks = StretchTasks()
     bound: list[list[int]] = []
     slots: list[list[int]] = []
-    for number, one in enumerate(shown):
-        rows = [(one.job, leaf, task, node, cards) for leaf, task, (node, cards) in one.tasks]
-        assignment = Assignment.of(rows)
+    # what zones give a task depends on who else is in the assignment, so there each stretch is one by itself
+    zoned = any(node.zones for node in instance.snapshot.nodes)
+    every = range(len(shown))
+    for numbers in [(number,) for number in every] if zoned or not shown else [every]:
+        rows: list[tuple[int, int, int, int, tuple[int, ...]]] = []
+        for number in numbers:
+            job = shown[number].job
+            rows += sorted((job, leaf, task, node, cards) for leaf, task, (node, cards) in shown[number].tasks)
+            tasks.stretch += [number] * len(shown[number].tasks)
+        assignment = Assignment.listed(rows)
         named = name_tasks(instance, assignment, settle=False)
-        tasks.stretch += [number] * len(named)
         tasks.group += named.group
         tasks.index += named.index
         tasks.node += named.node
         tasks.gpus += named.gpus
-        zones = [[]] * len(named) if isinstance(named.zones, msgspec.UnsetType) else named.zones
-        # of tasks that are bound to none, zones would be said as if nothing else was there
-        leaves, ties = instance.job_classes[instance.job_class[one.job]].leaves, without_zones(instance, assignment)[1]
-        for listed, tied, leaf in zip(zones, ties.tolist(), assignment.leaf.tolist(), strict=True):
-            bound.append(listed if tied and instance.shapes[leaves[leaf].shape].numa != ANY else [])
+        bound += _bound_zones(instance, assignment, named)
         slots += [[]] * len(named) if isinstance(named.mig_starts, msgspec.UnsetType) else named.mig_starts
     tasks.zones = bound if any(bound) else msgspec.UNSET
     tasks.mig_starts = slots if any(slots) else msgspec.UNSET
     return stretches, tasks
+
+
+def _bound_zones(instance: Instance, assignment: Assignment, named: Tasks) -> list[list[int]]:
+    """Return the zones of each task; of one that is bound to none they would be said as if nothing else was there."""
+    zones = [[]] * len(named) if isinstance(named.zones, msgspec.UnsetType) else named.zones
+    ties = without_zones(instance, assignment)[1].tolist()
+    rows = zip(zones, ties, assignment.job.tolist(), assignment.leaf.tolist(), strict=True)
+    found = []
+    for listed, tied, job, leaf in rows:
+        shape = instance.job_classes[instance.job_class[job]].leaves[leaf].shape
+        found.append(listed if tied and instance.shapes[shape].numa != ANY else [])
+    return found
 
 
 def _left_out(work: Work, table: Timetable) -> list[LeftOut]:

@@ -179,14 +179,19 @@ def _plain_job(instance: Instance, clock: Clock, number: int) -> bool:
 
 
 def _cards_bind(instance: Instance) -> bool:
-    """Return whether no node can run out of anything before it runs out of cards."""
-    for k, one in enumerate(instance.classes):
-        mine = [s for s in range(len(instance.shapes)) if instance.admits_node[s, k] and instance.shapes[s].gpus]
-        for shape in (instance.shapes[s] for s in mine):
-            per_card = [-(-amount // shape.gpus) for amount in shape.demand]
-            if any(amount * len(one.cards) > free for amount, free in zip(per_card, one.free, strict=True)):
+    """Return whether no node can run out of anything before it runs out of cards, or of work."""
+    shapes = instance.shapes
+    every = [0] * len(instance.resources)
+    for one in instance.job_classes:
+        for leaf in one.leaves:
+            tasks = len(one.jobs) * leaf.count * leaf.copies
+            every = [so_far + tasks * amount for so_far, amount in zip(every, shapes[leaf.shape].demand, strict=True)]
+    for k, node in enumerate(instance.classes):
+        scarce = [r for r, free in enumerate(node.free) if every[r] > free]
+        for shape in (shapes[s] for s in range(len(shapes)) if instance.admits_node[s, k] and shapes[s].gpus):
+            if any(-(-shape.demand[r] // shape.gpus) * len(node.cards) > node.free[r] for r in scarce):
                 return False
-            if shape.memory and any(memory < shape.memory for _, _, memory in one.cards):
+            if shape.memory and any(memory < shape.memory for _, _, memory in node.cards):
                 return False
     return True
 

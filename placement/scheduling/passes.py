@@ -8,14 +8,18 @@ goes through time and starts what fits, in the order.
 from __future__ import annotations
 
 import heapq
+import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from placement.heuristics.filling import OutOfTimeError
 from placement.heuristics.gangs import Placed
 from placement.scheduling import orders
 from placement.scheduling.counts import Counted, Nodes, Profile
 from placement.scheduling.desk import NEVER, Desk
+from placement.scheduling.rising import Rising, rises
 
 Start = tuple[int, int, int, Nodes]
 """Job, start, end and nodes."""
@@ -89,7 +93,13 @@ def free_from(work: Counted, running: Iterable[Held], now: int = 0) -> Profile:
     return profile
 
 
-def serial(work: Counted, order: Sequence[int], base: Profile, runs: Mapping[int, int] | None = None) -> Pass:
+def serial(
+    work: Counted,
+    order: Sequence[int],
+    base: Profile,
+    deadline: float = math.inf,
+    runs: Mapping[int, int] | None = None,
+) -> Pass:
     """Return the serial pass over all jobs of an order, in which those that others come after stand before these.
 
     Parameters
@@ -97,8 +107,15 @@ def serial(work: Counted, order: Sequence[int], base: Profile, runs: Mapping[int
     work : Counted
     order : sequence of int
     base : Profile
+    deadline : float
+        Moment of the monotonic clock.
     runs : mapping of int to int, optional
         Jobs that are to run on the cards on which they run for so long, if there are such.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the deadline passes.
     """
     profile = base.copy()
     starts: list[Start] = []
@@ -106,6 +123,8 @@ def serial(work: Counted, order: Sequence[int], base: Profile, runs: Mapping[int
     value, late = 0, []
     after = work.work.after
     for job in order:
+        if time.monotonic() > deadline:
+            raise OutOfTimeError
         before = [ends.get(other, end_of(work, other)) for other in after[job]]
         kinds = work.gangs[work.job_class[job]].kinds
         among = [kind for kind in kinds if kind.least == runs.get(job)] if runs else None
@@ -130,9 +149,15 @@ def end_of(work: Counted, job: int) -> int:
     return NEVER if ongoing is None or ongoing.left is None else ongoing.left
 
 
-def parallel(work: Counted, order: Sequence[int], base: Profile) -> Pass:
-    """Return the parallel pass over all jobs of an order; nobody is kept waiting for one that comes before."""
-    return _Parallel(work, order, base).run()
+def parallel(work: Counted, order: Sequence[int], base: Profile, deadline: float = math.inf) -> Pass:
+    """Return the parallel pass over all jobs of an order; nobody is kept waiting for one that comes before.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the deadline, a moment of the monotonic clock, passes.
+    """
+    return _Parallel(work, order, base).run(deadline)
 
 
 class _Parallel:
@@ -142,7 +167,8 @@ class _Parallel:
     """
 
     def __init__(self, work: Counted, order: Sequence[int], base: Profile) -> None:
-        self._work, self._order, self._profile = work, order, base.copy()
+        self._work, self._order = work, order
+        self._profile = Rising(work, base) if rises(base) else base.copy()
         self._place = {job: number for number, job in enumerate(order)}
         self._ends: dict[int, int] = {}
         self._left = {job: sum(other in self._place for other in work.work.after[job]) for job in order}
@@ -151,16 +177,18 @@ class _Parallel:
             for other in work.work.after[job]:
                 self._then[other].append(job)
         self._events = [(self._ready(job), self._place[job]) for job in order if not self._left[job]]
-        self._events += [(time, -1) for time in base.times()]
+        self._events += [(change, -1) for change in base.times()]
         heapq.heapify(self._events)
         gangs = [work.gangs[work.job_class[job]] for job in order]
         self._need = [gang.tasks * gang.cards for gang in gangs]
         self._found = Pass([], 0, [])
 
-    def run(self) -> Pass:
+    def run(self, deadline: float) -> Pass:
         """Let time pass."""
         waiting: list[int] = []
         while self._events:
+            if time.monotonic() > deadline:
+                raise OutOfTimeError
             now = self._events[0][0]
             while self._events and self._events[0][0] <= now:
                 _, number = heapq.heappop(self._events)

@@ -17,6 +17,7 @@ from placement.scheduling.baselines import BASELINES, baseline
 from placement.scheduling.compile import compile_work
 from placement.scheduling.progress import Report, silent
 from placement.scheduling.search import search
+from placement.scheduling.work import Work
 from placement.snapshot import Policy, Snapshot
 from placement.snapshot.read import digest, verified
 from placement.solver import Limits
@@ -25,6 +26,9 @@ from placement.version import VERSION
 
 OBJECTIVES = ("completion_time",)
 OTHER_AIM = "policy.objectives is for solve; a schedule is for the least weighted completion time, whatever it says"
+AFTERWARDS, AFTERWARDS_EACH, AS_COMPILING = 0.05, 2.5e-4, 3.5
+"""Seconds kept back for naming and checking, in all and for each task; and the least, in times of compiling, which goes
+by how busy the machine is. Measured, with room."""
 
 
 def schedule(
@@ -80,7 +84,8 @@ def schedule(
     snapshot = verified(snapshot)
     work = compile_work(refuse_unhonoured_in_time(snapshot, without))
     compiled = time.monotonic()
-    limits = Limits(math.inf if time_limit is None else began + time_limit, float(gap))
+    deadline = math.inf if time_limit is None else began + time_limit - _afterwards(work, compiled - began)
+    limits = Limits(deadline, float(gap))
     found = search(work, limits, int(seed), report) if solver == "auto" else baseline(work, solver)
     searched = time.monotonic()
     provenance = Provenance(
@@ -104,3 +109,9 @@ def schedule(
     made.seconds = {"compile": compiled - began, "search": searched - compiled, "check": ended - searched}
     made.seconds = {**made.seconds, "total": ended - began}
     return made
+
+
+def _afterwards(work: Work, compiling: float) -> float:
+    """Return the seconds to keep back for naming and checking."""
+    tasks = sum(len(one.jobs) * leaf.count * leaf.copies for one in work.instance.job_classes for leaf in one.leaves)
+    return max(AFTERWARDS + AFTERWARDS_EACH * tasks, AS_COMPILING * compiling)

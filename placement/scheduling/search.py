@@ -36,8 +36,6 @@ SCATTERED, FIRST_MOVES, MOVES = 5, 2000, 1_200_000
 search ends where there is no clock."""
 MOVED = 200.0
 """Jobs, by their square, that are moved for a second before they are moved anew from the best schedule; by trial."""
-AFTERWARDS, AFTERWARDS_EACH = 0.05, 2.5e-4
-"""Seconds kept back for naming and checking, in all and for each task; measured, with room."""
 
 ROOT_SHARE = 0.3
 """Part of the time left that lifting the bound gets before branching."""
@@ -49,7 +47,10 @@ MOST_BY_RULES, RULES_SHARE = 300, 0.1
 ROUND = 200
 """Moves after which is told how far it is."""
 
-Make = Callable[[Counted, Sequence[int], Profile], Pass]
+PASS_SHARE = 0.25
+"""Part of the time left that the first pass of a kind may take; the first of all takes what it takes."""
+
+Make = Callable[[Counted, Sequence[int], Profile, float], Pass]
 """A kind of pass."""
 
 
@@ -64,8 +65,6 @@ def search(work: Work, limits: Limits, seed: int, report: Report = silent) -> Fo
     report : callable
     """
     by_counts = counted(work) if _by_counts(work) else None
-    tasks = sum(len(one.jobs) * leaf.count * leaf.copies for one in work.instance.job_classes for leaf in one.leaves)
-    limits = Limits(limits.deadline - AFTERWARDS - AFTERWARDS_EACH * tasks, limits.gap)
     if by_counts is None:
         return search_devices(work, limits, seed, report)
     rules = _by_rules(work, limits)
@@ -124,7 +123,8 @@ class _Search:
         self._jobs = [job for job in range(work.jobs) if job not in work.ongoing and job not in self._never]
         self._best: _Best | None = None
         self._bound = 0
-        self._longest = 0.0
+        # by whether it is a parallel one
+        self._longest: dict[bool, float] = {}
 
     def run(self) -> Found:
         """Search."""
@@ -165,13 +165,20 @@ class _Search:
             self._try("deadlines", self._ordered(sorted(self._jobs, key=rank.__getitem__)), (parallel, serial))
 
     def _try(self, name: str, order: Sequence[int], passes: Sequence[Make]) -> None:
-        """Make passes over an order while there is time for one as long as the longest so far, and keep the best."""
+        """Make passes over an order, each if there is time for one as long as the longest of its kind so far."""
         for make in passes:
-            if self._best is not None and self._limits.left <= self._longest:
-                return
+            kind = make is parallel
+            limits = self._limits if kind in self._longest else self._limits.share(PASS_SHARE)
+            if self._best is not None and limits.left <= self._longest.get(kind, 0.0):
+                continue
             began = time.monotonic()
-            self._offer(name, make(self._counted, order, self._base))
-            self._longest = max(self._longest, time.monotonic() - began)
+            try:
+                found = make(self._counted, order, self._base, math.inf if self._best is None else limits.deadline)
+            except OutOfTimeError:
+                self._longest[kind] = math.inf
+                continue
+            self._longest[kind] = max(self._longest.get(kind, 0.0), time.monotonic() - began)
+            self._offer(name, found)
 
     def _offer(self, name: str, found: Pass) -> None:
         if self._best is None or found.rank(self._counted) < self._best.found.rank(self._counted):
