@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 
 from placement.errors import Problem, UsageError
-from placement.snapshot import OBJECTIVES
+from placement.snapshot import IN_SCHEDULES, OBJECTIVES
 from placement.snapshot.report import suggestion
 
 LONGEST = 1e6
@@ -69,10 +69,18 @@ def _is_number(value: object) -> bool:
 
 def refuse_objectives(objectives: tuple[str, ...]) -> None:
     """Raise `UsageError` for an objective that is not one of plans."""
-    if "completion_time" in objectives:
-        usable = ", ".join(name for name in OBJECTIVES if name != "completion_time")
+    timed = [name for name in objectives if name in IN_SCHEDULES]
+    if timed:
+        usable = ", ".join(name for name in OBJECTIVES if name not in IN_SCHEDULES)
         raise UsageError.one(
-            "completion_time is about when jobs run, and a plan is about now",
+            f"{timed[0]} is about when jobs run, and a plan is about now",
             f"use `placement schedule`, or choose among {usable}",
             path="objectives",
         )
+
+
+def refuse_aim(objective: str | None) -> None:
+    """Raise `UsageError` for an objective that is not one of schedules; None stands for that of the snapshot."""
+    if objective is not None and objective not in IN_SCHEDULES:
+        what = "is about a plan, and a schedule is about when jobs run" if objective in OBJECTIVES else "is unknown"
+        raise UsageError.one(f"{objective!r:.60} {what}", f"use {' or '.join(IN_SCHEDULES)}", path="objective")

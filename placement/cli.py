@@ -47,6 +47,7 @@ USAGE_ERROR = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 """What the parser raises for any wrong command line; it has no public name of its own."""
 
 OPTIONS = {
+    "objective": "--objective",
     "objectives": "--objective",
     "solver": "--solver",
     "time_limit": "--time-limit",

@@ -23,6 +23,7 @@ from placement.check.facts import Facts
 from placement.check.identity import resolve
 from placement.check.names import Names, name_of
 from placement.check.run_time import found_of
+from placement.check.schedule_weights import weights_of
 from placement.check.uses import Rows
 from placement.plan import Tasks
 from placement.snapshot import Job, RunningTask, Snapshot
@@ -103,6 +104,8 @@ class Timed:
         Of the snapshot of which each job is a stretch; behind them the jobs that are left out.
     unknown : list of Violation
         What `placement.check.identity` says of the tasks.
+    weights : list of int
+        What jobs of each entry count for in the value.
     kept : dict of str to object
         What a rule has worked out and others need, by its name.
     """
@@ -124,6 +127,7 @@ class Timed:
         self.present: dict[int, int] = {}
         self._add_rest()
         self.kept: dict[str, Any] = {}
+        self.weights = weights_of(snapshot, schedule)
         self.left = [self.jobs.find(one.job) or (0, 0) for one in schedule.left_out]
         self.facts = Facts(msgspec.structs.replace(snapshot, jobs=tuple(self._as_jobs())))
         self.rows, self.unknown = resolve(self.facts, self.tasks)

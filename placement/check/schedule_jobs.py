@@ -69,7 +69,7 @@ def _due(case: Timed, place: tuple[int, int], times: list[Time]) -> dict[str, st
     return {
         "queue": job.queue,
         "priority": job.priority,
-        "weight": job.weight,
+        "weight": case.weights[place[0]],
         "release": release / 1000,
         "start": times[0].start / 1000,
         "end": end / 1000,

@@ -28,6 +28,7 @@ from placement.check import (
     schedule_names,
     schedule_starts,
     schedule_value,
+    schedule_weights,
     schedule_work,
     schedule_zones,
     shares,
@@ -70,6 +71,7 @@ SCHEDULE_RULES: tuple[str, ...] = (
     gang.RULE,
     topology.RULE,
     affinity.RULE,
+    schedule_weights.RULE,
     schedule_jobs.RULE,
     schedule_work.LENGTH,
     schedule_work.STOPS,
@@ -125,7 +127,7 @@ def check_schedule(snapshot: Snapshot, schedule: Schedule, without: Sequence[str
         what = f"found {type(schedule).__name__}, expected a Schedule"
         raise PlanError([Problem("", what, "read a file with placement.load_schedule")])
     snapshot, schedule = verified(snapshot), converted(schedule, Schedule)
-    found = _origin(snapshot, schedule)
+    found = [*_origin(snapshot, schedule), *schedule_weights.judge(schedule)]
     try:
         honoured = refuse_unhonoured_in_time(snapshot, schedule.provenance.without if without is None else without)
     except InputError as error:

@@ -30,7 +30,7 @@ from placement.run import Listener, Update
 from placement.scheduling.baselines import BASELINES
 from placement.scheduling.progress import Report, silent
 from placement.scheduling.schedule import schedule as make
-from placement.snapshot import Snapshot
+from placement.snapshot import IN_SCHEDULES, Snapshot
 from placement.snapshot.report import suggestion
 from placement.timetable import Schedule
 
@@ -53,6 +53,10 @@ def schedule(
     gap: GapOption = 0.0,
     seed: SeedOption = 0,
     without: WithoutOption = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help=f"Instead of what the snapshot says: {' or '.join(IN_SCHEDULES)}."),
+    ] = None,
     picture: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Draw nodes over time here, as a page (.html) or a picture (.svg)."),
@@ -63,10 +67,12 @@ def schedule(
 ) -> None:
     """Plan over time when and where each job of SNAPSHOT runs, and say how far from the best that can be at most.
 
-    Least is the sum of weight times T, the time from when a job may start until it ends. The schedule is checked before
+    Least is the sum of weight times T, the time from when a job may start until it ends, or for finish_time_fairness of
+    T over the time that a job would take alone with its part of the cluster. The schedule is checked before
     it is written. Jobs without a start are part of the answer: the exit code is 0.
     """
     arguments.refuse_arguments(None, solver, time_limit, gap, seed, tuple(BASELINES))
+    arguments.refuse_aim(objective)
     baselines = _baselines(compare)
     _refuse_picture(picture, snapshot, output)
     target = Output.to(output, [snapshot]) if output is not None else None
@@ -79,11 +85,18 @@ def schedule(
     with progress("scheduling") as listener:
         tell = _teller(listener)
         found = make(
-            cluster, solver=solver, time_limit=time_limit, gap=gap, seed=seed, without=without or (), report=tell
+            cluster,
+            solver=solver,
+            time_limit=time_limit,
+            gap=gap,
+            seed=seed,
+            without=without or (),
+            objective=objective,
+            report=tell,
         )
         for name in baselines:
             tell(found.value, found.bound, f"beside it {name}")
-            beside.append(make(cluster, solver=name, seed=seed, without=without or ()))
+            beside.append(make(cluster, solver=name, seed=seed, without=without or (), objective=objective))
     documents = []
     if target is not None:
         documents.append((target, dump_schedule(found)))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from placement.report.boxes import Box, Chart, cards_of, chart
 from placement.report.occupancy import names
 from placement.report.picture import COLOURS, LEFT, LINE, label
+from placement.report.schedule import aim
 from placement.report.terminal import counted, number, percent, printable
 from placement.snapshot import Node, Snapshot
 from placement.timetable import Schedule
@@ -76,7 +77,7 @@ def page(snapshot: Snapshot, schedule: Schedule) -> str:
 
 def _title(schedule: Schedule) -> str:
     gap = "" if schedule.gap is None else f", at most {percent(100 * schedule.gap)} % from the best"
-    return f"{counted(len(schedule.jobs), 'job')}, weighted completion time {number(schedule.value)} s{gap}"
+    return f"{counted(len(schedule.jobs), 'job')}, {aim(schedule)} {number(schedule.value)} s{gap}"
 
 
 def _turns(snapshot: Snapshot) -> dict[str, int]:

@@ -50,10 +50,16 @@ def schedule_report(snapshot: Snapshot, schedule: Schedule, compared: Sequence[S
     return Group(*parts[:-1])
 
 
+def aim(schedule: Schedule) -> str:
+    """Return what the value of a schedule is, in words."""
+    fair = "finish_time_fairness" in schedule.provenance.objectives
+    return "completion time weighted for finish-time fairness" if fair else "weighted completion time"
+
+
 def _headline(schedule: Schedule) -> Text:
     jobs = len(schedule.jobs)
     text = Text()
-    text.append(f"{counted(jobs, 'job')}, weighted completion time {number(schedule.value)} s\n", "bold")
+    text.append(f"{counted(jobs, 'job')}, {aim(schedule)} {number(schedule.value)} s\n", "bold")
     if schedule.bound is None:
         text.append("nothing is proven about other schedules\n")
     else:

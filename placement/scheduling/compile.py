@@ -16,6 +16,7 @@ from placement.heuristics.gangs import Placed
 from placement.instance import ANY, Instance, Ints
 from placement.naming import job_names, node_names
 from placement.scheduling.clock import Clock
+from placement.scheduling.weights import weights
 from placement.scheduling.work import Ongoing, Window, Work
 from placement.snapshot import Job, Running, RunningTask, Snapshot
 from placement.snapshot.fields import MOST_MOMENT
@@ -43,7 +44,7 @@ def compile_work(snapshot: Snapshot) -> Work:
     _refuse_endless(instance)
     now = _rational(snapshot.time)
     spec = instance.job_spec.tolist()
-    jobs = [snapshot.jobs[entry] for entry in spec]
+    jobs, worth = [snapshot.jobs[entry] for entry in spec], weights(snapshot)
     number = {name: job for job, name in enumerate(job_names(instance, np.arange(instance.jobs)))}
 
     def moment(seconds: float | None, otherwise: int) -> int:
@@ -61,7 +62,7 @@ def compile_work(snapshot: Snapshot) -> Work:
         instance=instance,
         submit=submit,
         release=np.maximum(submit, 0),
-        weight=_ints([job.weight for job in jobs]),
+        weight=_ints([worth[entry] for entry in spec]),
         priority=_ints([job.priority for job in jobs]),
         deadline=_ints([moment(job.deadline, -1) for job in jobs]),
         hard=tuple(job.deadline is not None and job.hard_deadline for job in jobs),

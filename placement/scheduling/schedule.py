@@ -17,6 +17,7 @@ from placement.scheduling.baselines import BASELINES, baseline
 from placement.scheduling.compile import compile_work
 from placement.scheduling.progress import Report, silent
 from placement.scheduling.search import search
+from placement.scheduling.weights import aim_of, with_aim
 from placement.scheduling.work import Work
 from placement.snapshot import Policy, Snapshot
 from placement.snapshot.read import digest, verified
@@ -24,8 +25,9 @@ from placement.solver import Limits
 from placement.timetable import Schedule
 from placement.version import VERSION
 
-OBJECTIVES = ("completion_time",)
-OTHER_AIM = "policy.objectives is for solve; a schedule is for the least weighted completion time, whatever it says"
+OTHER_AIM = (
+    "policy.objectives is for solve, but for the objective of schedules that comes first in it, or else completion_time"
+)
 AFTERWARDS, AFTERWARDS_EACH, AS_COMPILING = 0.05, 2.5e-4, 3.5
 """Seconds kept back for naming and checking, in all and for each task; and the least, in times of compiling, which goes
 by how busy the machine is. Measured, with room."""
@@ -39,13 +41,15 @@ def schedule(
     gap: float = 0.0,
     seed: int = 0,
     without: Sequence[str] = (),
+    objective: str | None = None,
     report: Report = silent,
 ) -> Schedule:
     """Return the best checked schedule for a snapshot, with a proven bound.
 
     Every job that an empty cluster could take gets a start, so that none looks cheap for being left out. What is made
     least is the sum of `Job.weight` times T, in seconds, where T is the time from when a job may start until it ends:
-    the seconds in which it waits, runs and is restored after it was stopped. The priority says who may stop whom.
+    the seconds in which it waits, runs and is restored after it was stopped; for finish-time fairness, other weights
+    (see `placement.scheduling.weights`). The priority says who may stop whom.
 
     Parameters
     ----------
@@ -62,6 +66,9 @@ def schedule(
         Non-negative; feeds whatever is random.
     without : sequence of str
         Fields that no rule honours yet, to be left out of account.
+    objective : str, optional
+        ``"completion_time"`` or ``"finish_time_fairness"``; by default the first of these that `Policy.objectives`
+        names, and ``"completion_time"`` where it names none.
     report : callable
         Told of progress: the value and the bound in seconds times weight, None where there is none, and the phase.
 
@@ -81,8 +88,10 @@ def schedule(
     """
     began = time.monotonic()
     arguments.refuse_arguments(None, solver, time_limit, gap, seed, tuple(BASELINES))
+    arguments.refuse_aim(objective)
     snapshot = verified(snapshot)
-    work = compile_work(refuse_unhonoured_in_time(snapshot, without))
+    aim = aim_of(snapshot.policy) if objective is None else objective
+    work = compile_work(with_aim(refuse_unhonoured_in_time(snapshot, without), aim))
     compiled = time.monotonic()
     deadline = math.inf if time_limit is None else began + time_limit - _afterwards(work, compiled - began)
     limits = Limits(deadline, float(gap))
@@ -93,13 +102,14 @@ def schedule(
         solver=found.method,
         solver_version=version("highspy"),
         method=solver,
-        objectives=OBJECTIVES,
+        objectives=(aim,),
         seed=int(seed),
         gap=float(gap),
         time_limit=None if time_limit is None else float(time_limit),
         without=tuple(without),
     )
-    notes = [OTHER_AIM] if snapshot.policy.objectives not in (Policy().objectives, OBJECTIVES) else []
+    meant = objective is not None or snapshot.policy.objectives in (Policy().objectives, (aim,))
+    notes = [] if meant else [OTHER_AIM]
     made = schedule_of(work, found.table, found.bound, found.stop, provenance, digest(snapshot), notes, snapshot)
     violations = check_schedule(snapshot, made)
     if violations:

@@ -12,6 +12,7 @@ from placement.snapshot.cluster import Reservation as Reservation
 from placement.snapshot.cluster import Taint as Taint
 from placement.snapshot.events import EventLog as EventLog
 from placement.snapshot.ledger import LedgerEntry as LedgerEntry
+from placement.snapshot.policy import IN_SCHEDULES as IN_SCHEDULES
 from placement.snapshot.policy import OBJECTIVES as OBJECTIVES
 from placement.snapshot.policy import Policy as Policy
 from placement.snapshot.queues import Queue as Queue

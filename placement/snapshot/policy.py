@@ -7,7 +7,16 @@ from typing import Literal, get_args
 import msgspec
 
 ObjectiveName = Literal[
-    "value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes", "mig_cards", "completion_time"
+    "value",
+    "tasks",
+    "locality",
+    "run_time",
+    "fragmentation",
+    "whole_nodes",
+    "nodes",
+    "mig_cards",
+    "completion_time",
+    "finish_time_fairness",
 ]
 """Name of an objective.
 
@@ -33,10 +42,15 @@ ObjectiveName = Literal[
 ``mig_cards``
     Fewest MIG cards in use: cards on which MIG is on and some task, running or new, has an instance.
 ``completion_time``
-    Least weighted completion time.
+    Least weighted completion time, in a schedule.
+``finish_time_fairness``
+    In a schedule, the least sum over jobs of `Job.weight` times the time that the job takes over the one that it would
+    take alone with its part of the cluster (Mahajan et al., Themis, NSDI'20); see `placement.scheduling.weights`.
 """
 
 OBJECTIVES: tuple[str, ...] = get_args(ObjectiveName)
+IN_SCHEDULES = ("completion_time", "finish_time_fairness")
+"""Those of schedules; the others are of plans."""
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
