@@ -9,6 +9,10 @@
 
 from __future__ import annotations
 
+# first, for the rest takes long enough to load to be interrupted
+from placement import loading as _loading  # noqa: F401
+
+# isort: split
 from placement import instances as instances
 from placement.check import Violation as Violation
 from placement.check import check as check

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Annotated, Any, Literal, TextIO, cast
 import typer
 from typer.core import TyperGroup
 
+from placement import interrupts
 from placement.commands import (
     check,
     compare,
@@ -37,11 +37,12 @@ from placement.commands import (
     solve,
 )
 from placement.errors import InputError, PlacementError
+from placement.interrupts import INTERRUPTED
 from placement.report.terminal import discard, say, tell
 from placement.version import VERSION
 
-INPUT, FAILED, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 3, 130, 141, 143
-"""Exit codes for what ends a command early; the last three are a shell's for the signals."""
+INPUT, FAILED, BROKEN_PIPE = 2, 3, 141
+"""Exit codes for what ends a command early; the last is a shell's for the signal. Other signals are `interrupts`'."""
 
 USAGE_ERROR = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 """What the parser raises for any wrong command line; it has no public name of its own."""
@@ -111,13 +112,14 @@ class Commands(TyperGroup):
 def _one_message() -> Iterator[None]:
     """Turn whatever is raised into one message and an exit code."""
     try:
-        yield
+        with interrupts.heard():
+            yield
     except InputError as error:
         raise typer.Exit(_complain(_text(error), INPUT)) from None
     except PlacementError as error:
         raise typer.Exit(_complain(str(error), FAILED)) from None
     except KeyboardInterrupt:
-        raise typer.Exit(_complain("interrupted", INTERRUPTED)) from None
+        raise typer.Exit(_interrupted()) from None
     except BrokenPipeError:
         discard(sys.stdout)
         raise typer.Exit(BROKEN_PIPE) from None
@@ -157,6 +159,11 @@ def _text(error: InputError) -> str:
 def _complain(text: str, code: int) -> int:
     say("error", text)
     return code
+
+
+def _interrupted() -> int:
+    interrupts.over()
+    return _complain(interrupts.WORDS, INTERRUPTED)
 
 
 app = typer.Typer(
@@ -229,6 +236,12 @@ def _stream(number: int, mode: Literal["r", "w"]) -> TextIO:
 def main() -> None:
     """Run the command line; the entry point of ``placement``."""
     _open_closed_streams()
-    # by way of an exception, so that a solver's process is ended and no half-written file stays
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    app()
+    interrupts.listen()
+    try:
+        with interrupts.heard():
+            app()
+    except KeyboardInterrupt:
+        # it came before the command was under way, or at its very end
+        sys.exit(_interrupted())
+    finally:
+        interrupts.over()

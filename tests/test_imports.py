@@ -16,6 +16,8 @@ PACKAGE = ROOT / "placement"
 LAYERS: dict[str, set[str]] = {
     "placement.version": set(),
     "placement.errors": set(),
+    "placement.interrupts": set(),
+    "placement.loading": {"interrupts"},
     "placement.units": set(),
     "placement.collector": set(),
     "placement.snapshot": {"errors", "units", "collector", "hardware"},
