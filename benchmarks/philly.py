@@ -15,7 +15,7 @@ Nodes have 8 cards, and as many are taken as make the card minutes of all jobs, 
 comes, a load of 0.7, 0.9 and 1.1. Queues are the trace's users. The window holds the jobs that come in the 3 days, from
 midnight of the trace, in which most card minutes are asked for; its number of nodes makes the same load of them alone.
 
-    python benchmarks/philly.py TRACE --output philly.json
+    python benchmarks/philly.py TRACE --processes 2 --output philly.json
     python benchmarks/philly.py TRACE --jobs 3000 --loads 0.9
 """
 
@@ -28,6 +28,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +48,8 @@ CHECKPOINT, RESTART = 1800.0, 120.0
 """Seconds of work between checkpoints, and seconds to restore a job that was stopped: assumptions, not in the trace."""
 PERIOD = 300_000
 """Milliseconds between two plans."""
+IN_WINDOW = ("fifo", "smith-area", "rolling")
+"""Policies on the window."""
 COLUMNS = (
     Column("what", "what", 8),
     Column("load", "load", 5, ".2f"),
@@ -205,6 +208,7 @@ def main() -> None:
     parser.add_argument("--loads", default="0.7,0.9,1.1", help="separated by commas")
     parser.add_argument("--policies", default=",".join(BASELINES), help="for the whole trace")
     parser.add_argument("--jobs", type=int, help="only so many of the first jobs")
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time, each on a core of its own")
     parser.add_argument("--output", type=Path, help="file for the rows as JSON")
     options = parser.parse_args()
     about = machine()
@@ -214,20 +218,23 @@ def main() -> None:
     print(about)
     print("times are minutes:", unit)
     print(heading(COLUMNS))
-    rows = []
     window = busiest(jobs)
+    runs = []
     for load in map(float, options.loads.split(",")):
-        runs = [("whole", jobs, policy) for policy in options.policies.split(",")]
-        runs += [("window", window, policy) for policy in ("fifo", "smith-area", "rolling")]
-        for what, some, policy in runs:
-            rows.append(measure(what, load, some, nodes_for(some, load), policy))
-            print(line(COLUMNS, rows[-1]), flush=True)
+        for what, some, policies in (("whole", jobs, options.policies.split(",")), ("window", window, IN_WINDOW)):
+            runs += [(what, load, some, nodes_for(some, load), policy) for policy in policies]
+    rows = []
+    with ProcessPoolExecutor(options.processes) as pool:
+        for row in pool.map(measure, *zip(*runs, strict=True)):
+            rows.append(row)
+            print(line(COLUMNS, row), flush=True)
     write(
         options.output,
         machine=about,
         unit=unit,
         window=[window[0].submit, window[-1].submit],
         period_ms=PERIOD,
+        processes=options.processes,
         seconds=time.perf_counter() - began,
         rows=rows,
     )
