@@ -82,6 +82,23 @@ def test_work_that_takes_longer_than_estimated_is_noted() -> None:
     assert (len(found.notes), found.notes[-1]) == (11, "and 2 more jobs have run longer than estimated")
 
 
+@pytest.mark.parametrize(("every", "again"), [(None, 70.0), (10.0, 50.0)])
+def test_what_is_past_its_estimate_is_not_done_sooner_by_stopping_it(every: float | None, again: float) -> None:
+    """Of 10 s it has run 25: after 15 over it is expected to run for 60 over, 70 in all, 45 from now.
+
+    If it goes on, it ends at 45 and urgent at 50, 95 together. If it is stopped, urgent ends at 5 and it has 70 s
+    before it, 75 + 5 = 80; with 20 of them saved 50 s, 55 + 5 = 60. Alone it goes on.
+    """
+    late = running(job("late", 4, 10), "a", (0, 1, 2, 3), since=-25.0)
+    late = replace(late, preemptible=True, checkpoint_interval=every)
+    found = pl.schedule(Snapshot(nodes=(node("a", 4),), jobs=(late, replace(job("urgent", 4, 5), priority=1))))
+    assert dict(zip(found.jobs.job, found.jobs.end, strict=True)) == {"late": 5.0 + again, "urgent": 5.0}
+    assert found.value == 10.0 + again
+    assert found.bound is not None
+    assert found.bound <= found.value
+    assert pl.schedule(Snapshot(nodes=(node("a", 4),), jobs=(late,))).jobs.end == [45.0]
+
+
 def test_another_aim_is_noted() -> None:
     snapshot = Snapshot(nodes=(node("a", 4),), jobs=(job("x", 4, 10),))
     for objectives, notes in ((("nodes",), [OTHER_AIM]), (("completion_time",), []), (Policy().objectives, [])):

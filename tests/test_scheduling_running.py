@@ -32,29 +32,32 @@ def ongoing(given: Snapshot) -> Ongoing:
     ("given", "since", "left", "done", "kept", "overrun"),
     [
         # nothing is known but that it runs: all is left
-        (snapshot(100), 0, 100_000, 0, 0, 0),
+        (snapshot(100), 0, 100_000, 0, 0, None),
         # work done without a start: the last 20 of 70 are not saved
-        (snapshot(100, every=50, work_done=70), 0, 30_000, Fraction(7, 10), Fraction(1, 2), 0),
+        (snapshot(100, every=50, work_done=70), 0, 30_000, Fraction(7, 10), Fraction(1, 2), None),
         # the start says how much is done where nothing else does, a checkpoint 30 ago kept 40 of 70
-        (snapshot(100, since=930.0, last_checkpoint=970.0), -70_000, 30_000, Fraction(7, 10), Fraction(2, 5), 0),
+        (snapshot(100, since=930.0, last_checkpoint=970.0), -70_000, 30_000, Fraction(7, 10), Fraction(2, 5), None),
         # 90 in all, 20 of them since the checkpoint; when it was started is not said
-        (snapshot(100, work_done=90, last_checkpoint=980.0), 0, 10_000, Fraction(9, 10), Fraction(7, 10), 0),
+        (snapshot(100, work_done=90, last_checkpoint=980.0), 0, 10_000, Fraction(9, 10), Fraction(7, 10), None),
         # all was done since the checkpoint, which is older than the work
-        (snapshot(100, work_done=10, last_checkpoint=980.0), 0, 90_000, Fraction(1, 10), 0, 0),
-        # 130 of 100: 30 over, 60 are expected, so 30 more; without checkpoints all is lost
-        (snapshot(100, work_done=130), 0, 30_000, 1, 0, 30_000),
-        # checkpoints at 50 and 100 say that all is safe
-        (snapshot(100, every=50, work_done=130), 0, 30_000, 1, 1, 30_000),
-        # the last one 40 ago: 90 of 100
-        (snapshot(100, work_done=130, last_checkpoint=960.0), 0, 30_000, 1, Fraction(9, 10), 30_000),
-        # 360,000 over is beyond all steps: as long again
-        (snapshot(100, work_done=360_100), 0, 360_000_000, 1, 0, 360_000_000),
+        (snapshot(100, work_done=10, last_checkpoint=980.0), 0, 90_000, Fraction(1, 10), 0, None),
+        # 130 of 100: 30 over, 60 are expected, so 30 more, 160 in all; without checkpoints 160 are done again,
+        # which is 1 and 0.6 of the estimate
+        (snapshot(100, work_done=130), 0, 30_000, Fraction(7, 10), -Fraction(6, 10), 30_000),
+        # a checkpoint at 100: 60 are left
+        (snapshot(100, every=50, work_done=130), 0, 30_000, Fraction(7, 10), Fraction(4, 10), 30_000),
+        # the last one 40 ago, at 90: 70 are left
+        (snapshot(100, work_done=130, last_checkpoint=960.0), 0, 30_000, Fraction(7, 10), Fraction(3, 10), 30_000),
+        # 360,000 over is beyond all steps: as long again, which is 3600 times the estimate; 720,100 in all
+        (snapshot(100, work_done=360_100), 0, 360_000_000, -3599, -7200, 360_000_000),
         # nothing to do, and it runs: nothing can be lost of it
         (snapshot(0), 0, 60_000, 1, 1, 0),
         (snapshot(0, since=900.0), -100_000, 200_000, 1, 1, 100_000),
     ],
 )
-def test_how_far_it_is(given: Snapshot, since: int, left: int, done: Fraction, kept: Fraction, overrun: int) -> None:
+def test_how_far_it_is(
+    given: Snapshot, since: int, left: int, done: Fraction, kept: Fraction, overrun: int | None
+) -> None:
     found = ongoing(given)
     assert (found.since, found.left, found.done, found.kept, found.overrun) == (since, left, done, kept, overrun)
     schedule = pl.schedule(given, solver="fifo-list")

@@ -39,7 +39,7 @@ class Due:
     since : int
         When it was started.
     kept : Fraction
-        Part of all its work that is safe when the stretch begins.
+        Part of its work that is safe when the stretch begins; below 0 where it takes longer than estimated.
     unsaved : int
         Milliseconds of work that are done and not safe then.
     """
@@ -151,8 +151,9 @@ def present(case: Timed, job: Job, full: int) -> Due:
         at_risk = max(0, ceil(1000 * (now - Fraction(str(running.last_checkpoint)))))
     elif job.checkpoint_interval:
         at_risk = worked % _span(job.checkpoint_interval)
-    kept = Fraction(min(full, max(0, worked - at_risk)), full)
-    return Due(0, work, since, kept, min(worked, full) - int(kept * full))
+    # what it is expected to take in all, where that is more than estimated, it takes again
+    unsaved = min(worked, at_risk)
+    return Due(0, work, since, 1 - Fraction(work + unsaved, full), unsaved)
 
 
 def expected(over: int) -> int:

@@ -179,10 +179,10 @@ def _left_out(work: Work, table: Timetable) -> list[LeftOut]:
 
 def _overruns(work: Work) -> list[str]:
     """Return which running jobs have run for longer than estimated, and when they are expected to end now."""
-    over = [job for job, ongoing in work.ongoing.items() if ongoing.left is not None and ongoing.done == 1]
+    over = [job for job, ongoing in work.ongoing.items() if ongoing.overrun is not None]
     names = job_names(work.instance, np.array(over[:MOST_NOTED], dtype=np.int64))
     found = [
-        f"{name} has run {work.ongoing[job].overrun / 1000:g} s longer than estimated and is expected to end in "
+        f"{name} has run {(work.ongoing[job].overrun or 0) / 1000:g} s longer than estimated and is expected to end in "
         f"{(work.ongoing[job].left or 0) / 1000:g} s"
         for name, job in zip(names, over, strict=False)
     ]

@@ -238,8 +238,12 @@ def _state(job: Job, running: Running, tasks: tuple[Placed, ...], full: int | No
     worked = -since if running.work_done is None else floor(1000 * units.exact(running.work_done))
     overrun = max(0, worked - full)
     left = full - worked if worked < full else expected(overrun) - overrun
-    done = Fraction(min(worked, full), full) if full else Fraction(1)
-    return Ongoing(tasks, since, left, done, _kept(job, running, worked, full, now) if full else done, overrun)
+    if not full:
+        return Ongoing(tasks, since, left, Fraction(1), Fraction(1), worked)
+    # of a job past its estimate all its work is more than that, and to do it again takes as much longer
+    done = 1 - Fraction(left, full)
+    unsaved = worked - _saved(job, running, worked, now)
+    return Ongoing(tasks, since, left, done, done - Fraction(unsaved, full), None if worked < full else overrun)
 
 
 def expected(overrun: int) -> int:
@@ -247,15 +251,15 @@ def expected(overrun: int) -> int:
     return next((step for step in OVERRUNS if step > overrun), 2 * overrun)
 
 
-def _kept(job: Job, running: Running, worked: int, full: int, now: Fraction) -> Fraction:
-    """Return the part of a job's work that is safe in its last checkpoint."""
+def _saved(job: Job, running: Running, worked: int, now: Fraction) -> int:
+    """Return how much of a job's work is safe in its last checkpoint."""
     if running.last_checkpoint is not None:
         since_then = max(0, ceil(1000 * (now - _rational(running.last_checkpoint))))
     elif job.checkpoint_interval:
         since_then = worked % ceil(1000 * units.exact(job.checkpoint_interval))
     else:
         since_then = worked
-    return Fraction(min(full, max(0, worked - since_then)), full)
+    return max(0, worked - since_then)
 
 
 # --- windows -------------------------------------------------------------------------------------------------

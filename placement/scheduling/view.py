@@ -175,7 +175,7 @@ class View:
             unsaved = math.floor((ongoing.done - ongoing.kept) * full)
             end = NEVER if ongoing.left is None else self._truly(job, ongoing.left)
             left = NEVER if ongoing.left is None else ongoing.left
-            estimate = -ongoing.overrun if ongoing.done == 1 else left
+            estimate = left if ongoing.overrun is None else -ongoing.overrun
             self.live[job] = Live(
                 ongoing.tasks,
                 0,

@@ -29,9 +29,10 @@ class Ongoing:
     left : int, optional
         How long it still runs if it is left alone; None where it has no end that is known.
     done, kept : Fraction
-        Part of all its work that is done, and that would be kept if it were stopped now.
-    overrun : int
-        By how much it has run longer than estimated.
+        Part of its work that is done, and that would be kept if it were stopped now: 1 less what is left then over what
+        all of it was estimated to take where it is. Below 0 where it takes longer than that.
+    overrun : int, optional
+        By how much it has run longer than estimated; None before its estimate is over.
     """
 
     tasks: tuple[Placed, ...]
@@ -39,7 +40,7 @@ class Ongoing:
     left: int | None
     done: Fraction
     kept: Fraction
-    overrun: int = 0
+    overrun: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from placement.session.session import Decision as Decision
+from placement.session.decision import Decision as Decision
 from placement.session.session import Session as Session

@@ -8,6 +8,7 @@ from math import ceil
 
 import msgspec
 
+from placement.scheduling.compile import expected
 from placement.snapshot import Job, Running
 
 
@@ -42,7 +43,8 @@ def ended(job: Job, there: Collection[str]) -> Job:
 def stopped(job: Job, time: float, factor: float, restoring: float) -> Job:
     """Return a running job that waits again, with the duration of what it has yet to do.
 
-    That is its work less what was done before its last checkpoint, and `Job.restart_seconds`.
+    That is its work less what was done before its last checkpoint, and `Job.restart_seconds`. The work of a job past
+    its estimate is what it is then expected to be, see `placement.scheduling.compile.expected`.
 
     Parameters
     ----------
@@ -59,16 +61,31 @@ def stopped(job: Job, time: float, factor: float, restoring: float) -> Job:
     waits = msgspec.structs.replace(job, running=None)
     if duration is None:
         return waits
-    work = _exact(duration.seconds) - _exact(restoring)
-    kept = min(_kept(job, running, time, _exact(restoring) * _exact(factor)) / _exact(factor), work)
-    seconds = ceil(1000 * (work - kept + _exact(job.restart_seconds or 0.0))) / 1000
+    whole, times = _exact(duration.seconds) * _exact(factor), _exact(factor)
+    worked = _worked(running, time)
+    if worked >= whole:
+        whole = worked + _beyond(worked - whole)
+    work = whole - _exact(restoring) * times
+    kept = _kept(job, running, time, worked - _exact(restoring) * times)
+    seconds = ceil(1000 * ((work - kept) / times + _exact(job.restart_seconds or 0.0))) / 1000
     return msgspec.structs.replace(waits, duration=msgspec.structs.replace(duration, seconds=seconds))
 
 
-def _kept(job: Job, running: Running, time: float, restoring: Fraction) -> Fraction:
-    """Return the seconds of work that are safe in the last checkpoint."""
-    since = time if running.since is None else running.since
-    done = _exact(time) - _exact(since) - restoring if running.work_done is None else _exact(running.work_done)
+def _worked(running: Running, time: float) -> Fraction:
+    """Return the seconds that a job has run, those in which it was restored included."""
+    if running.work_done is not None:
+        return _exact(running.work_done)
+    return _exact(time) - _exact(time if running.since is None else running.since)
+
+
+def _beyond(over: Fraction) -> Fraction:
+    """Return the seconds for which a job is expected to go on that is so many past its estimate."""
+    past = ceil(1000 * over)
+    return Fraction(expected(past), 1000) - over
+
+
+def _kept(job: Job, running: Running, time: float, done: Fraction) -> Fraction:
+    """Return the seconds of work that are safe in the last checkpoint, of those that are done."""
     every = _exact(job.checkpoint_interval or 0.0)
     if running.last_checkpoint is not None:
         unsaved = _exact(time) - _exact(running.last_checkpoint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -15,9 +15,11 @@ from placement.honoured import every, refuse_unhonoured, timeless
 from placement.plan import Plan, Tasks
 from placement.scheduling.schedule import schedule as schedule_snapshot
 from placement.session.cluster import Cluster
+from placement.session.decision import Decision
 from placement.session.judged import places_of, starting, touched, unnamed
 from placement.session.live import Live
 from placement.session.progress import ended, stopped, until
+from placement.session.stopping import stopping
 from placement.snapshot import Job, Running, RunningTask, Snapshot
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed
 from placement.snapshot.fields import moment
@@ -32,38 +34,12 @@ REMEMBERED = 100_000
 arrive may come after them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What is decided about one job.
-
-    Attributes
-    ----------
-    job : str
-    tasks : Tasks
-        Where its tasks go; none where it is not to start now.
-    reason : str
-        Why it is not; one sentence.
-    seconds : float
-        What deciding took.
-    """
-
-    job: str
-    tasks: Tasks
-    reason: str = ""
-    seconds: float = 0.0
-    version: int = field(default=-1, repr=False)
-
-    @property
-    def starts(self) -> bool:
-        """Whether the job is to start."""
-        return len(self.tasks) > 0
-
-
 class Session:
     """A cluster and its jobs as events change them.
 
-    Nothing is stopped but by what happens: running work stays where it is. Jobs that a failed node stops wait again,
-    with a `Duration` of what is left to do and, where `Job.restart_seconds` says so, of restoring it.
+    Running work stays where it is, but for what happens, what `stop` is told and what a schedule that is started stops.
+    Jobs that are stopped wait again, with a `Duration` of what is left to do and, where `Job.restart_seconds` says so,
+    of restoring it.
 
     Parameters
     ----------
@@ -95,6 +71,7 @@ class Session:
         """Stated seconds of jobs that were stopped in which they are restored."""
         self._version = 0
         self._solved: tuple[int, str] = (-1, "")
+        self._scheduled: tuple[int, str] = (-1, "")
         for job in snapshot.jobs:
             for one in _copies(job):
                 if one.running is None:
@@ -192,14 +169,19 @@ class Session:
 
     def _fail(self, node: str, time: float) -> None:
         for name in list(self._cluster.on.get(node, ())):
-            job = self.running[name]
-            assert job.running is not None
-            factor = 1.0 if job.duration is None else self._live.stretched(job)
-            self._live.release(self._cluster.stop(name))
-            self._restarts[name] = job.running.restarts + 1
-            self.waiting[name] = stopped(until(job, time, self._began), time, factor, self._restoring.get(name, 0.0))
-            self._restoring[name] = job.restart_seconds or 0.0
+            self._stop(name, time)
         self._shut(node)
+
+    def _stop(self, name: str, time: float) -> Job:
+        """Stop a running job, and return it as it was."""
+        job = self.running[name]
+        assert job.running is not None
+        factor = 1.0 if job.duration is None else self._live.stretched(job)
+        self._live.release(self._cluster.stop(name))
+        self._restarts[name] = job.running.restarts + 1
+        self.waiting[name] = stopped(until(job, time, self._began), time, factor, self._restoring.get(name, 0.0))
+        self._restoring[name] = job.restart_seconds or 0.0
+        return job
 
     def _shut(self, node: str) -> None:
         if not self._cluster.nodes[node].cordoned:
@@ -294,18 +276,50 @@ class Session:
         SnapshotError, UsageError, SolverError
             As `placement.schedule`.
         """
-        return schedule_snapshot(unnamed(self.snapshot()), time_limit=time_limit, without=self._beyond, **options)
+        found = schedule_snapshot(unnamed(self.snapshot()), time_limit=time_limit, without=self._beyond, **options)
+        self._scheduled = self._version, found.snapshot
+        return found
 
-    def start(self, plan: Plan | Decision | Schedule) -> None:
-        """Start what a plan or a decision places, or what a schedule starts now.
-
-        What is to start now after a job that takes no time, or where such a job was, has to wait until that has ended.
+    def stop(self, name: str) -> None:
+        """Stop a running job, which waits again; it keeps what was done before its last checkpoint.
 
         Raises
         ------
         UsageError
-            If it is none of the present state: a job does not wait, or its places are taken.
+            If it does not run.
         """
+        if name not in self.running:
+            remedy = "it waits" if name in self.waiting else suggestion(name, list(self.running))
+            raise UsageError.one(f"no job {show(name)} runs", remedy, path="job")
+        self._stop(name, self.time)
+        self._version += 1
+
+    def start(self, plan: Plan | Decision | Schedule) -> None:
+        """Start what a plan or a decision places, or what a schedule starts now.
+
+        What a schedule of the present state stops now is stopped first. What is to start now after a job that takes no
+        time, or where such a job was, has to wait until that has ended.
+
+        Raises
+        ------
+        UsageError
+            If it is none of the present state: a job does not wait, or its places are taken. Nothing is changed then.
+        """
+        known = self._restarts.copy(), self._restoring.copy()
+        of_now = isinstance(plan, Schedule) and self._scheduled == (self._version, plan.snapshot)
+        gone = stopping(plan, self.running) if of_now and isinstance(plan, Schedule) else []
+        before = [self._stop(name, self.time) for name in gone]
+        try:
+            self._start(plan)
+        except UsageError:
+            for job in before:
+                del self.waiting[job.name]
+                self._cluster.start(job)
+                self._live.hold(job)
+            self._restarts, self._restoring = known
+            raise
+
+    def _start(self, plan: Plan | Decision | Schedule) -> None:
         places = self._starting(plan) if isinstance(plan, Schedule) else places_of(plan.tasks)
         jobs = [self._waits(name) for name in places]
         if places and not self._is_of_now(plan):
@@ -334,7 +348,7 @@ class Session:
     def _is_of_now(self, plan: Plan | Decision | Schedule) -> bool:
         """Return whether a plan was made, and checked, for the present state.
 
-        One in time may count on what it stops, which nothing here does, so that it is judged anew.
+        One in time is judged anew, for what it starts is to go beside what is on the nodes now.
         """
         if isinstance(plan, Schedule):
             return False

@@ -1,0 +1,133 @@
+"""Sessions that stop what runs: told to, or since a schedule that is started stops it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import placement as pl
+from placement.session import Session
+from placement.session.judged import unnamed
+from placement.snapshot.events import JobArrived, JobEnded
+from placement.snapshot.workload import Duration
+
+FLAT = {"cluster": 1.0}
+
+
+def job(name: str, cards: int, seconds: float, **more: object) -> pl.Job:
+    group = pl.TaskGroup(name="w", task=pl.Task(gpus=cards))
+    return pl.Job(name=name, groups=(group,), duration=Duration(seconds=seconds, levels=FLAT), **more)  # type: ignore[arg-type]
+
+
+def session_of(nodes: int, cards: int) -> Session:
+    return Session(pl.Snapshot(nodes=(pl.Node(name="n", count=nodes, gpus=(pl.Gpu(model="A", count=cards),)),)))
+
+
+def started(session: Session, one: pl.Job, time: float = 0.0) -> None:
+    session.apply(JobArrived(time=time, job=one))
+    session.start(session.decide(one.name))
+
+
+def test_told_to_stop_a_job_keeps_what_was_saved() -> None:
+    """100 s, saved every 30: after 70 s 60 are kept, and with 5 s of restoring 45 are left."""
+    session = session_of(1, 4)
+    started(session, job("x", 4, 100, checkpoint_interval=30.0, restart_seconds=5.0))
+    session.apply(JobArrived(time=70.0, job=job("y", 1, 10)))
+    assert not session.decide("y").starts
+    session.stop("x")
+    assert list(session.waiting) == ["y", "x"]
+    assert session.waiting["x"].duration == Duration(seconds=45.0, levels=FLAT)
+    session.start(session.decide("y"))
+    assert list(session.running) == ["y"]
+    with pytest.raises(pl.UsageError, match='no job "x" runs; it waits'):
+        session.stop("x")
+    with pytest.raises(pl.UsageError, match='no job "z" runs'):
+        session.stop("z")
+
+
+def test_a_schedule_stops_for_whom_it_starts() -> None:
+    """All four cards run training of 1000 s, saved every 10 s; after 100 s an urgent job of 10 s, weight 9, needs four.
+
+    To wait for the end of training costs 9 * 910 + 900; to stop it 9 * 10 + 10 + 5 + 900: it ends 15 s later.
+    """
+    session = session_of(1, 4)
+    training = job("t", 4, 1000, preemptible=True, checkpoint_interval=10.0, restart_seconds=5.0)
+    started(session, training)
+    session.apply(JobArrived(time=100.0, job=job("u", 4, 10, weight=9, priority=1)))
+    found = session.schedule()
+    assert dict(zip(found.jobs.job, found.jobs.end, strict=True)) == {"t": 915.0, "u": 10.0}
+    session.start(found)
+    assert list(session.running) == ["u"]
+    assert list(session.waiting) == ["t"]
+    assert session.waiting["t"].duration == Duration(seconds=905.0, levels=FLAT)
+    session.apply(JobEnded(time=110.0, job="u"))
+    again = session.schedule()
+    assert again.jobs.end == [905.0]
+    session.start(again)
+    running = session.running["t"].running
+    assert running is not None
+    assert (running.since, running.restarts) == (110.0, 1)
+
+
+def test_an_older_schedule_stops_nobody() -> None:
+    session = session_of(1, 4)
+    started(session, job("t", 4, 1000, preemptible=True, checkpoint_interval=10.0))
+    session.apply(JobArrived(time=100.0, job=job("u", 4, 10, weight=9, priority=1)))
+    found = session.schedule()
+    session.apply(JobArrived(time=100.0, job=job("v", 1, 1)))
+    before = session.snapshot()
+    with pytest.raises(pl.UsageError, match="does not go with what runs now"):
+        session.start(found)
+    assert session.snapshot() == before
+
+
+def test_where_what_starts_is_refused_nobody_is_stopped() -> None:
+    session = session_of(1, 4)
+    started(session, job("t", 4, 1000, preemptible=True, checkpoint_interval=10.0))
+    session.apply(JobArrived(time=100.0, job=job("u", 4, 10, weight=9, priority=1)))
+    found = session.schedule()
+    place = found.stretches.job.index("u")
+    found.tasks.gpus[found.tasks.stretch.index(place)] = [0, 1, 2, 2]
+    before, waiting = session.snapshot(), session.waiting["u"]
+    with pytest.raises(pl.UsageError):
+        session.start(found)
+    assert session.snapshot() == before
+    assert session.waiting == {"u": waiting}
+    session.start(session.schedule())
+    assert list(session.running) == ["u"]
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6))
+def test_every_schedule_of_the_present_can_be_started(seed: int) -> None:
+    """Jobs of two priorities come to a full cluster; what runs after each schedule is what it says begins now."""
+    rng = Random(seed)
+    session, time = session_of(2, 2), 0.0
+    for number in range(6):
+        time += rng.randint(0, 40)
+        over = [name for name in session.running if rng.random() < 0.2]
+        session.apply([JobEnded(time=time, job=name) for name in over])
+        kind = rng.randint(0, 1)
+        one = job(
+            f"j{number}",
+            rng.randint(1, 2),
+            rng.randint(5, 90),
+            weight=1 + 8 * kind,
+            priority=kind,
+            preemptible=rng.random() < 0.7,
+            checkpoint_interval=rng.choice((None, 10.0)),
+            restart_seconds=rng.choice((None, 3.0)),
+        )
+        session.apply(JobArrived(time=time, job=one))
+        found = session.schedule()
+        assert pl.check(unnamed(session.snapshot()), found) == []
+        session.start(found)
+        spans = zip(found.stretches.job, found.stretches.start, found.stretches.end, strict=True)
+        assert set(session.running) == {name for name, start, end in spans if start == 0 < end}
+        for name, waits in session.waiting.items():
+            assert waits.running is None, name
+    assert msgspec.json.encode(session.snapshot())
