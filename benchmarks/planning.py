@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from peers import cpsat_time
-from peers.common import NotInstalled
+from peers.common import NotInstalled, Unsupported
 from table import Row
 
 import placement as pl
@@ -23,6 +23,8 @@ OURS = "auto"
 START = "smith-area"
 """The rule whose schedule CP-SAT is given to start from; making it is not on CP-SAT's clock."""
 PEERS = ("cp-sat", "cp-sat, started")
+ONE_EACH = ("cp-sat, one model each", "cp-sat, one model each, started")
+"""CP-SAT where every gang is kept to cards of one model, which proves nothing; only of use where there are several."""
 
 
 def ours(snapshot: pl.Snapshot, limit: float) -> Row:
@@ -57,15 +59,15 @@ def greedy(snapshot: pl.Snapshot, rule: str) -> Row:
     return {"value": found.value, "seconds": round(time.perf_counter() - began, 3), "left_out": len(found.left_out)}
 
 
-def peer(snapshot: pl.Snapshot, limit: float, started: bool) -> Row:
-    """Return what CP-SAT found."""
+def peer(snapshot: pl.Snapshot, limit: float, started: bool, one_each: bool = False) -> Row:
+    """Return what CP-SAT found, or why there is nothing."""
     hint = None
     if started:
         jobs = pl.schedule(snapshot, solver=START).jobs
         hint = list(zip(jobs.start, jobs.end, strict=True))
     try:
-        found = cpsat_time.run(snapshot, limit, 0, started=hint)
-    except NotInstalled as why:
+        found = cpsat_time.run(snapshot, limit, 0, started=hint, one_each=one_each)
+    except (NotInstalled, Unsupported) as why:
         return {"note": str(why)}
     return {
         "seconds": round(found.seconds, 3),
@@ -89,8 +91,8 @@ def percent(value: float | None, bound: float | None) -> float | None:
 def inside(who: str, path: Path, limit: float) -> Row:
     """Make one call on the snapshot of a file."""
     snapshot = pl.load(path)
-    if who in PEERS:
-        return peer(snapshot, limit, who != PEERS[0])
+    if who in (*PEERS, *ONE_EACH):
+        return peer(snapshot, limit, who in (PEERS[1], ONE_EACH[1]), who in ONE_EACH)
     return ours(snapshot, limit) if who == OURS else greedy(snapshot, who)
 
 

@@ -22,7 +22,7 @@ import curves
 import gangs
 import planning
 import table
-from peers import cpsat, cpsat_time
+from peers import cpsat, cpsat_time, in_its_order
 from peers.common import NotInstalled, Unsupported
 
 import placement as pl
@@ -186,6 +186,10 @@ def test_what_contradicts_itself_is_told() -> None:
     row: table.Row = {"name": "x", "value": 20.0, "bound": 15.0}
     completion.compared(row, {"fifo": {"value": 15.0}}, {"cp-sat": {"bound": 20.0}})
     assert row["bound_ratio"] == 20 / 15
+    # the best value and the best bound of all runs, one of which has no bound
+    free: table.Row = {"value": 30.0, "bound": 12.0, "placed": 40.0, "seconds": 1.0}
+    completion.compared(row, {}, {"a": free, "b": free | {"value": 24.0, "bound": None}})
+    assert (row["peer_gap"], row["peer_ratio"], row["bound_ratio"]) == (50.0, 1.2, 0.8)
     with pytest.raises(SystemExit, match=r"x: 14\.0 can be had, but 15\.0 is said"):
         completion.compared(row, {"fifo": {"value": 14.0}}, {})
     with pytest.raises(SystemExit, match=r"x: 20\.0 can be had, but CP-SAT says that 21\.0"):
@@ -232,7 +236,8 @@ def test_without_ortools_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cp_sat_is_told() -> None:
     made = gangs.snapshot([gangs.Gang(16, 100.0, 3, release=7.0)], {"V100": 1, "H100": 2}, gangs.MODELS)
     # from the fastest on
-    assert cpsat_time.read(made) == ([16, 8], [cpsat_time.Demand(16, (50_000, 200_000), 3, 7_000)])
+    demand = cpsat_time.Demand(16, (50_000, 200_000), 3, 7_000)
+    assert cpsat_time.read(made) == (["H100", "V100"], [16, 8], [demand])
     mixed = gangs.snapshot([gangs.Gang(1, 1.0, 1)], {"A100": 1}, gangs.ONE_MODEL).jobs[0]
     with pytest.raises(Unsupported, match="different speeds"):
         cpsat_time.read(
@@ -265,6 +270,39 @@ def test_cp_sat_knows_models(started: bool) -> None:
         spans = list(zip(hint.start, hint.end, strict=True)) if started else None
         found = cpsat_time.run(made, 10.0, 0, started=spans)
         assert found.value == found.bound == optimum
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("started", [False, True])
+def test_cp_sat_keeps_gangs_to_one_model(started: bool) -> None:
+    _cp_sat()
+    # two of 16 cards: side by side for 200 each where one has the H100s and a V100 node, else one after the other
+    made = gangs.snapshot([gangs.Gang(16, 100.0, 1)] * 2, {"V100": 3, "H100": 1}, gangs.MODELS)
+    hint = pl.schedule(made, solver="smith").jobs
+    spans = list(zip(hint.start, hint.end, strict=True)) if started else None
+    mixed = cpsat_time.run(made, 10.0, 0, started=spans)
+    assert mixed.value == mixed.bound == mixed.placed == 400.0
+    apart = cpsat_time.run(made, 10.0, 0, started=spans, one_each=True)
+    # what is proven of such gangs is no bound on others; on nodes they may mix models all the same
+    assert (apart.value, apart.bound, apart.placed) == (600.0, None, 400.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_gang_that_no_model_has_the_cards_for() -> None:
+    _cp_sat()
+    made = gangs.snapshot([gangs.Gang(16, 100.0, 1)], {"V100": 1, "H100": 1}, gangs.MODELS)
+    assert "any one model" in str(planning.peer(made, 1.0, started=False, one_each=True)["note"])
+
+
+@pytest.mark.parametrize("one_each", [False, True])
+@pytest.mark.parametrize(("first", "value"), [(1, 700.0), (0, 1040.0)])
+def test_what_an_order_is_worth_on_nodes(first: int, value: float, one_each: bool) -> None:
+    # on whatever is free, the first takes the H100s for 50, and the second the V100s for 200: 50 + 10 x 200. Kept to
+    # models, the first has the V100s for 200 and the second the H100s for 50: 200 + 10 x 50; both the H100s: the second
+    # waits from 1 to 50: 50 + 10 x (49 + 50)
+    two = [gangs.Gang(8, 100.0, 1), gangs.Gang(8, 100.0, 10, release=1.0)]
+    made = gangs.snapshot(two, {"V100": 1, "H100": 1}, gangs.MODELS)
+    assert in_its_order.worth(made, [(0, first), (1, 0)], ["H100", "V100"], one_each) == value
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,11 +2,16 @@
 
 Nodes are not in the model: any cards that are free will do, so it is a relaxation. Its bound holds for every schedule;
 its value is that of a schedule that may not be placeable where a task needs several cards of one node. So its gangs are
-also started on nodes, in the order of its starts and wherever they first fit, which gives a value that can be had.
+also started on nodes, in the order of its starts, which gives a value that can be had (see `in_its_order`).
 
 Of several card models, a gang has an optional interval for each that may be its slowest. One whose slowest model is m
 uses cards that are as fast as m or faster, whence one cumulative for each model, over the cards as fast as it or faster
 and over the gangs that use no slower ones. A gang that mixes models is in it too, so the bound holds for those as well.
+It is a relaxation in one thing more: a gang may change its cards among those as fast as its slowest one while it runs.
+
+With `one_each` every gang is kept to cards of one model: an optional interval for each, and one cumulative for each
+model alone. That is a restriction, in which CP-SAT finds better schedules sooner; what it proves there says nothing of
+gangs that mix models, so there is no bound then.
 """
 
 from __future__ import annotations
@@ -14,14 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
 import placement as pl
-from placement.scheduling.compile import compile_work
-from placement.scheduling.desk import Desk
-from placement.scheduling.loop import Loop
-from placement.scheduling.orders import ListPolicy, in_order
 
-from . import cpsat
+from . import cpsat, in_its_order
 from .common import Trace, Unsupported, improving
 
 Point = tuple[float, float]
@@ -45,7 +48,7 @@ class Solved:
     Attributes
     ----------
     values, bounds : list of Point
-        Sums of weight times seconds, only improvements.
+        Sums of weight times seconds, only improvements. No bounds where every gang is kept to one model.
     placed : float, optional
         Value where gangs are started on nodes in the order of its last starts; None if it found none.
     seconds : float
@@ -70,7 +73,12 @@ class Solved:
 
 
 def run(
-    snapshot: pl.Snapshot, limit: float, seed: int, workers: int = 1, started: Sequence[Point] | None = None
+    snapshot: pl.Snapshot,
+    limit: float,
+    seed: int,
+    workers: int = 1,
+    started: Sequence[Point] | None = None,
+    one_each: bool = False,
 ) -> Solved:
     """Solve a snapshot of gangs that all wait, each of one group of like tasks.
 
@@ -82,6 +90,8 @@ def run(
     seed, workers : int
     started : sequence of (start, end), optional
         Seconds at which each gang starts and ends in some schedule, given as a hint.
+    one_each : bool
+        Whether every gang is kept to cards of one model.
 
     Raises
     ------
@@ -92,58 +102,65 @@ def run(
     """
     cp = cpsat.library()
     trace = Trace()
-    capacities, demands = read(snapshot)
+    models, capacities, demands = read(snapshot)
+    if one_each and any(one.cards > max(capacities) for one in demands):
+        raise Unsupported("a gang of more cards than there are of any one model")
     # the largest unit of which all times are multiples
     unit = math.gcd(*(time for one in demands for time in (*one.lengths, one.release))) or 1
     # waiting for all others on the slowest model is never needed after the last has come
     horizon = (max(one.release for one in demands) + sum(max(one.lengths) for one in demands)) // unit
     model = cp.CpModel()
-    intervals: list[list[object]] = [[] for _ in capacities]
-    asked: list[list[int]] = [[] for _ in capacities]
-    starts, ends = [], []
+    # what the cumulative of each model is over, and what a gang of each slowest model is in
+    there = capacities if one_each else list(accumulate(capacities))
+    ins = [range(slowest, slowest + 1 if one_each else len(there)) for slowest in range(len(there))]
+    intervals: list[list[object]] = [[] for _ in there]
+    asked: list[list[int]] = [[] for _ in there]
+    starts, ends, uses = [], [], []
     for number, one in enumerate(demands):
         start = model.new_int_var(one.release // unit, horizon, f"start{number}")
         end = model.new_int_var(one.release // unit, horizon, f"end{number}")
-        chosen = []
+        chosen: dict[int, Any] = {}
         for slowest, length in enumerate(one.lengths):
             # among fewer cards than it needs it cannot run
-            if one.cards > sum(capacities[: slowest + 1]):
+            if one.cards > there[slowest]:
                 continue
-            use = model.new_bool_var(f"use{number}/{slowest}")
-            chosen.append(use)
+            chosen[slowest] = use = model.new_bool_var(f"use{number}/{slowest}")
             if started is not None:
                 began, ended = started[number]
                 model.add_hint(use, round(1000 * (ended - began)) == length)
             span = model.new_optional_interval_var(start, length // unit, end, use, f"span{number}/{slowest}")
-            for place in range(slowest, len(capacities)):
+            for place in ins[slowest]:
                 intervals[place].append(span)
                 asked[place].append(one.cards)
-        model.add_exactly_one(chosen)
+        model.add_exactly_one(chosen.values())
         starts.append(start)
         ends.append(end)
-    for place in range(len(capacities)):
-        model.add_cumulative(intervals[place], asked[place], sum(capacities[: place + 1]))
+        uses.append(chosen)
+    for place, cards in enumerate(there):
+        model.add_cumulative(intervals[place], asked[place], cards)
     begun = sum(one.weight * (one.release // unit) for one in demands)
     model.minimize(sum(one.weight * end for one, end in zip(demands, ends, strict=True)) - begun)
     for number, times in enumerate(started or ()):
         for variable, at in zip((starts[number], ends[number]), times, strict=True):
             model.add_hint(variable, round(1000 * at) // unit)
     values: list[Point] = []
-    last: list[int] = []
+    last: list[tuple[int, int]] = []
 
     def incumbent(found: list[int]) -> None:
         mine = [found[end.index] for end in ends]
         value = sum(one.weight * end for one, end in zip(demands, mine, strict=True)) - begun
         values.append((trace.now, value * unit / 1000))
-        last[:] = [found[start.index] for start in starts]
+        on = [next(slowest for slowest, use in chosen.items() if found[use.index]) for chosen in uses]
+        last[:] = zip((found[start.index] for start in starts), on, strict=True)
 
     cpsat.solve(model, trace, limit=limit, seed=seed, workers=workers, unit=unit / 1000, incumbent=incumbent)
-    placed = in_its_order(snapshot, last) if last else None
-    return Solved(improving(values, -1), improving(trace.bounds, 1), placed, trace.seconds, trace.about)
+    placed = in_its_order.worth(snapshot, last, models, one_each) if last else None
+    bounds = [] if one_each else improving(trace.bounds, 1)
+    return Solved(improving(values, -1), bounds, placed, trace.seconds, trace.about)
 
 
-def read(snapshot: pl.Snapshot) -> tuple[list[int], list[Demand]]:
-    """Return the cards of each model from the fastest on, and what each gang asks for."""
+def read(snapshot: pl.Snapshot) -> tuple[list[str], list[int], list[Demand]]:
+    """Return the models from the fastest on, the cards of each, and what each gang asks for."""
     first = snapshot.jobs[0].duration
     if first is None:
         raise Unsupported("a job without a duration")
@@ -163,11 +180,4 @@ def read(snapshot: pl.Snapshot) -> tuple[list[int], list[Demand]]:
         lengths = tuple(round(1000 * run_time.seconds * factors.get(model, 1.0)) for model in models)
         release = round(1000 * (job.submit_time or 0.0))
         demands.append(Demand(job.groups[0].count * task.gpus, lengths, job.weight, release))
-    return [cards[model] for model in models], demands
-
-
-def in_its_order(snapshot: pl.Snapshot, starts: Sequence[int]) -> float:
-    """Return the value where gangs are tried on nodes in the order of some starts, and each that fits is started."""
-    work = compile_work(snapshot)
-    order = sorted(range(len(starts)), key=lambda job: starts[job])
-    return Loop(Desk(work), ListPolicy("order", in_order(order))).run().value(work) / 1000
+    return models, [cards[model] for model in models], demands
