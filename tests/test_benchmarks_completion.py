@@ -302,7 +302,17 @@ def test_what_an_order_is_worth_on_nodes(first: int, value: float, one_each: boo
     # waits from 1 to 50: 50 + 10 x (49 + 50)
     two = [gangs.Gang(8, 100.0, 1), gangs.Gang(8, 100.0, 10, release=1.0)]
     made = gangs.snapshot(two, {"V100": 1, "H100": 1}, gangs.MODELS)
-    assert in_its_order.worth(made, [(0, first), (1, 0)], ["H100", "V100"], one_each) == value
+    assert in_its_order.worth(made, [(0, first), (1000, 0)], ["H100", "V100"], one_each) == value
+
+
+def test_cards_are_held_back_where_an_order_has_them_so() -> None:
+    # a wide gang that comes at 1 and weighs 10, and a narrow one that fits before: wide first, 10 x 10 + (11 + 20); as
+    # soon as there is room for it, the narrow one runs from 0 to 20, and the wide one waits: 20 + 10 x (19 + 10)
+    two = [gangs.Gang(8, 20.0, 1), gangs.Gang(16, 10.0, 10, release=1.0)]
+    made = gangs.snapshot(two, {"A100": 2}, gangs.ONE_MODEL)
+    assert in_its_order.worth(made, [(11_000, 0), (1000, 0)], ["A100"], False) == 131.0
+    # at times that are no use it is as soon as there is room
+    assert in_its_order.worth(made, [(0, 0), (90_000, 0)], ["A100"], False) == 310.0
 
 
 @pytest.mark.filterwarnings("ignore")

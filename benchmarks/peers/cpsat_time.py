@@ -151,7 +151,7 @@ def run(
         value = sum(one.weight * end for one, end in zip(demands, mine, strict=True)) - begun
         values.append((trace.now, value * unit / 1000))
         on = [next(slowest for slowest, use in chosen.items() if found[use.index]) for chosen in uses]
-        last[:] = zip((found[start.index] for start in starts), on, strict=True)
+        last[:] = zip((unit * found[start.index] for start in starts), on, strict=True)
 
     cpsat.solve(model, trace, limit=limit, seed=seed, workers=workers, unit=unit / 1000, incumbent=incumbent)
     placed = in_its_order.worth(snapshot, last, models, one_each) if last else None

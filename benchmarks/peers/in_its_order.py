@@ -1,8 +1,9 @@
 """What starts without nodes are worth on nodes: gangs are started in their order, each as soon as it fits.
 
-Of several card models, a gang is tried on the nodes of its slowest model first, then on those that are as fast or
-faster, unless it is to stay on one model; it waits while neither will do. What comes of starting it on whatever is
-free, as a greedy rule would, is tried too, and the better one counts.
+Three ways are tried, of which the best counts. A gang may start before its time wherever it fits, as a greedy rule
+would have it. Or it starts at its time at the earliest, so that cards are held back for those that need many. Or, where
+there are several card models, before its time but on the models that were chosen for it. In the last two ways it is
+tried on the nodes of its slowest model first, then on those that are as fast or faster, unless it is to stay on one.
 """
 
 from __future__ import annotations
@@ -22,25 +23,31 @@ from placement.scheduling.work import Work
 
 
 @dataclass(frozen=True, slots=True)
-class OnModels:
+class AsChosen:
     """Starts jobs in an order, each on the first of some sets of nodes that it fits on.
 
     Attributes
     ----------
-    place : dict of int to int
-        Of each job in the order.
-    within : list of sequence of int array
-        Of each job, the sets of nodes.
+    order : dict of int to int
+        Place of each job.
+    within : list of sequence of (int array or None)
+        Of each job, the sets of nodes; None for all.
+    earliest : list of int
+        Milliseconds before which a job is not started; ascending in the order.
     """
 
-    place: dict[int, int]
-    within: Sequence[Sequence[Ints]]
-    name: str = "on models"
+    order: dict[int, int]
+    within: Sequence[Sequence[Ints | None]]
+    earliest: Sequence[int]
+    name: str = "as chosen"
     period: int = 0
 
     def decide(self, desk: Desk) -> None:
-        """Start what fits."""
-        for job in sorted(desk.waiting, key=self.place.__getitem__):
+        """Start what fits and may start."""
+        for job in sorted(desk.waiting, key=self.order.__getitem__):
+            if self.earliest[job] > desk.now:
+                desk.again = self.earliest[job]
+                return
             for nodes in self.within[job]:
                 tasks = desk.fit(job, nodes)
                 if tasks is not None:
@@ -55,7 +62,7 @@ def worth(snapshot: pl.Snapshot, chosen: Sequence[tuple[int, int]], models: Sequ
     ----------
     snapshot : Snapshot
     chosen : sequence of (int, int)
-        Start of each gang, and the number of the slowest model that it may use.
+        Milliseconds at which each gang starts, and the number of the slowest model that it may use.
     models : sequence of str
         Card models, the fastest first.
     one_each : bool
@@ -68,12 +75,18 @@ def worth(snapshot: pl.Snapshot, chosen: Sequence[tuple[int, int]], models: Sequ
     """
     work = compile_work(snapshot)
     order = sorted(range(len(chosen)), key=lambda job: chosen[job][0])
-    policies: list[Policy] = [ListPolicy("order", in_order(order))]
+    places = {job: place for place, job in enumerate(order)}
+    within: list[Sequence[Ints | None]] = [(None,)] * len(chosen)
     if len(models) > 1:
         alone = [_nodes(work, [model]) for model in models]
         as_fast = [_nodes(work, models[: number + 1]) for number in range(len(models))]
         within = [(alone[slowest],) if one_each else (alone[slowest], as_fast[slowest]) for _, slowest in chosen]
-        policies.append(OnModels({job: place for place, job in enumerate(order)}, within))
+    policies: list[Policy] = [
+        ListPolicy("order", in_order(order)),
+        AsChosen(places, within, [start for start, _ in chosen]),
+    ]
+    if len(models) > 1:
+        policies.append(AsChosen(places, within, [0] * len(chosen)))
     return min(Loop(Desk(work), policy).run().value(work) for policy in policies) / 1000
 
 
