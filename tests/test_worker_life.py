@@ -218,7 +218,10 @@ def test_a_fork_in_the_middle_of_a_call_leaves_it_alone() -> None:
         "print(os.getpid() == mine, result.stop, kept, flush=True)\n"
         "if os.getpid() == mine: os.waitpid(child[0], 0)\n"
     )
-    assert sorted(lines) == ["False failed True", "True time True"]
+    forked, mine = sorted(lines)
+    assert forked == "False failed True"
+    # a fast machine is through before the time is up
+    assert mine in ("True time True", "True work True")
 
 
 def test_an_interrupt_at_the_terminal_does_not_reach_it() -> None:
