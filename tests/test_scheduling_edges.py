@@ -49,3 +49,20 @@ def test_factors_that_make_a_job_run_for_ages() -> None:
     snapshot = pl.Snapshot(nodes=(pl.Node(name="n", gpus=(pl.Gpu(model="A"),)),), jobs=(long,))
     with pytest.raises(pl.SnapshotError, match=r"jobs\[0\].duration: .* more than 1,000,000,000,000 s"):
         pl.schedule(snapshot)
+
+
+@pytest.mark.parametrize("name", ["auto", "rolling", *BASELINES])
+def test_a_hard_deadline_that_is_past_before_anything_starts(name: str) -> None:
+    """At 100 s a job was to have ended at 40, or just now: it is left out even if it takes no time at all."""
+    late = [
+        replace(job(f"{seconds}-{due}", 1, seconds), deadline=due, hard_deadline=True)
+        for seconds, due in ((0, 40.0), (10, 40.0), (10, 99.999), (10, 100.0), (1e9, 40.0))
+    ]
+    just = replace(job("just", 1, 0), deadline=100.0, hard_deadline=True)
+    snapshot = Snapshot(time=100.0, nodes=(node("a", 8),), jobs=(*late, just, job("free", 1, 10)))
+    if name == "rolling":
+        assert pl.simulate(snapshot, name).unfinished == [one.name for one in late]
+        return
+    schedule = pl.schedule(snapshot, solver=name)
+    assert [(one.job, one.reason) for one in schedule.left_out] == [(one.name, "late") for one in late]
+    assert dict(zip(schedule.jobs.job, schedule.jobs.end, strict=True)) == {"just": 0.0, "free": 10.0}

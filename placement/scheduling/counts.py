@@ -21,6 +21,9 @@ from placement.shared_cards import parted
 
 Small = npt.NDArray[np.int32]
 
+NO_DEADLINE = 1 << 62
+"""Later than any job ends, also one that starts at `NEVER`, in milliseconds."""
+
 Nodes = tuple[tuple[int, int], ...]
 """Nodes and how many tasks each takes."""
 
@@ -71,6 +74,8 @@ class Counted:
         By job class.
     free : int array (N,)
         Cards of each node when nothing runs on it.
+    deadline : list of int
+        By job: its hard deadline, which may be past, and `NO_DEADLINE` where it has none.
     """
 
     def __init__(self, work: Work, gangs: list[Gang], free: Small, pools: list[Ints]) -> None:
@@ -82,7 +87,9 @@ class Counted:
         self.job_class: list[int] = work.instance.job_class.tolist()
         self.release: list[int] = work.release.tolist()
         self.weight: list[int] = work.weight.tolist()
-        self.deadline = [end if hard else -1 for end, hard in zip(work.deadline.tolist(), work.hard, strict=True)]
+        self.deadline = [
+            end if hard else NO_DEADLINE for end, hard in zip(work.deadline.tolist(), work.hard, strict=True)
+        ]
         self.by_level = len(work.instance.levels) > 2 or any(
             one.run is not None and len(set(one.run.levels)) > 1 for one in work.instance.job_classes
         )

@@ -21,7 +21,7 @@ from itertools import combinations
 import numpy as np
 
 from placement.exact.arrays import Program
-from placement.scheduling.counts import Counted
+from placement.scheduling.counts import NO_DEADLINE, Counted
 from placement.scheduling.passes import Pass
 
 MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
@@ -210,7 +210,7 @@ def _jobs(work: Counted, best: Pass, size: int) -> list[_Job] | None:
     many = len(best.starts) > MOST_JOBS or len(work.free) > MOST_NODES or best.late
     endless = any(ongoing.left is None for ongoing in work.work.ongoing.values())
     plain = not endless and not work.work.windows and not any(work.work.after)
-    if many or not plain or len(set(work.free.tolist())) != 1 or any(end >= 0 for end in work.deadline):
+    if many or not plain or len(set(work.free.tolist())) != 1 or any(end < NO_DEADLINE for end in work.deadline):
         return None
     found = []
     for job, *_ in best.starts:

@@ -140,7 +140,7 @@ class Passing:
             if self._ordered:
                 after = max([after, *self._before(job, ends)])
             found = future.earliest(job, self._ask(job, kinds(job)), after, self._run)
-            if found is None or 0 <= work.deadline[job] < found[1]:
+            if found is None or work.deadline[job] < found[1]:
                 return None
             start, end, nodes, one = found
             future.take(one, start, end)

@@ -131,9 +131,9 @@ def serial(
         found = profile.earliest(job, max([work.release[job], *before]), among or None)
         assert found is not None
         start, end, nodes = found
-        if 0 <= work.deadline[job] < end:
+        if work.deadline[job] < end:
             late.append(job)
-        if 0 <= work.deadline[job] < end or end >= NEVER:
+        if work.deadline[job] < end or end >= NEVER:
             ends[job] = NEVER
             continue
         profile.take(nodes, work.gangs[work.job_class[job]].cards, start, end)
@@ -230,7 +230,7 @@ class _Parallel:
             refused.add(number)
             return False
         end, nodes = found
-        if 0 <= work.deadline[job] < end:
+        if work.deadline[job] < end:
             self._found.late.append(job)
             return True
         self._profile.take(nodes, work.gangs[number].cards, now, end)

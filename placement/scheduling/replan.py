@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from placement.scheduling import orders
-from placement.scheduling.counts import Counted, Gang, Kind, Nodes, Profile, counted
+from placement.scheduling.counts import NO_DEADLINE, Counted, Gang, Kind, Nodes, Profile, counted
 from placement.scheduling.desk import NEVER, Desk
 from placement.scheduling.improve import Improver
 from placement.scheduling.passes import FIRST, Pass, free_from, ordered, parallel
@@ -50,7 +50,7 @@ class Present(Counted):
         super().__init__(replace(of.work, after=((),) * jobs, ongoing={}), of.gangs.copy(), free, of.pools)
         self._todo = {job: todo for job, todo in desk.todo.items() if job in desk.waiting}
         self.release = [0] * jobs
-        self.deadline = [end - desk.now if end >= 0 else -1 for end in self.deadline]
+        self.deadline = [end if end == NO_DEADLINE else end - desk.now for end in self.deadline]
         for job in self._todo:
             gang = of.gangs[of.job_class[job]]
             kinds = (replace(kind, least=self._rest(job, kind.least)) for kind in gang.kinds)
@@ -168,7 +168,7 @@ def _beside(present: Present, profile: Profile, found: Pass, line: Sequence[int]
         now = taken.now(job, 0)
         if now is None:
             refused.add(number)
-        elif not 0 <= present.deadline[job] < now[0]:
+        elif now[0] <= present.deadline[job]:
             taken.take(now[1], present.gangs[number].cards, 0, now[0])
             fit.append(job)
     return fit

@@ -12,7 +12,7 @@ from placement.heuristics.filling import OutOfTimeError
 from placement.scheduling import labels, orders
 from placement.scheduling.admission import Admission
 from placement.scheduling.baselines import baseline
-from placement.scheduling.counts import Counted, Profile, counted
+from placement.scheduling.counts import NO_DEADLINE, Counted, Profile, counted
 from placement.scheduling.desk import Desk
 from placement.scheduling.device_search import search_devices
 from placement.scheduling.devices import stretches_of
@@ -131,7 +131,7 @@ class _Search:
         desk = Desk(self._work)
         for key in FIRST:
             self._try(key.__name__.replace("_", "-"), self._ordered(ordered(self._jobs, key, desk)), (parallel,))
-        if self._best is not None and any(end >= 0 for end in self._counted.deadline):
+        if self._best is not None and any(end < NO_DEADLINE for end in self._counted.deadline):
             self._by_deadline(desk)
         assert self._best is not None
         proof = self._prove(self._best.found)
@@ -159,7 +159,12 @@ class _Search:
         due = self._counted.deadline
         for slack in (0, 1):
             rank = {
-                job: (due[job] < 0, due[job] - slack * desk.length(job), orders.by_weighted_area(desk, job), job)
+                job: (
+                    due[job] == NO_DEADLINE,
+                    due[job] - slack * desk.length(job),
+                    orders.by_weighted_area(desk, job),
+                    job,
+                )
                 for job in self._jobs
             }
             self._try("deadlines", self._ordered(sorted(self._jobs, key=rank.__getitem__)), (parallel, serial))
