@@ -12,6 +12,7 @@ from schedule_cases import Fickle, scheduled
 
 import placement as pl
 from placement.errors import SnapshotError
+from placement.scheduling.baselines import BASELINES
 from placement.scheduling.compile import compile_work
 from placement.scheduling.work import Ongoing
 from placement.snapshot import Duration, Gpu, Job, Nic, Node, NumaZone, Running, RunningTask, Snapshot, Task, TaskGroup
@@ -64,6 +65,26 @@ def test_how_far_it_is(
     assert schedule.stretches.end[schedule.stretches.job.index("x")] == left / 1000
     for seed in range(6):
         assert pl.check(given, scheduled(given, Fickle(seed))) == []
+
+
+def test_work_that_was_to_take_no_time_and_runs_is_not_stopped() -> None:
+    """100 s after it was to be over it is expected to take 200 s more, and would be over at once if it was stopped."""
+    given = snapshot(0, since=900.0)
+    given = replace(given, jobs=(given.jobs[0], job("u", 2, 1, priority=1, weight=100)))
+    for name in ("auto", *BASELINES):
+        schedule = pl.schedule(given, solver=name)
+        assert schedule.jobs.end[0] == 200.0, name
+
+
+def test_a_checkpoint_that_is_overdue_has_not_been_written() -> None:
+    """One of all 10 s, the last one 40 ago, at 30 of 70 s: a stop now loses all 40, and of 100 s 70 are left."""
+    given = snapshot(100, every=10, work_done=70, last_checkpoint=960.0)
+    urgent = job("u", 2, 1, priority=1, weight=100)
+    given = replace(given, jobs=(given.jobs[0], urgent))
+    # u is done at 1; x is restored for 5 s, and then works until 1 + 5 + 70
+    schedule = pl.schedule(given)
+    assert dict(zip(schedule.jobs.job, schedule.jobs.end, strict=True)) == {"x": 76.0, "u": 1.0}
+    assert pl.check(given, schedule) == []
 
 
 def test_a_checkpoint_before_the_start_is_refused() -> None:

@@ -119,13 +119,15 @@ def _worked(time: Time, due: Due) -> int:
 
 def _after(job: Job, due: Due, worked: int, full: int) -> Fraction:
     """Return the part of a job's work that is safe once it was stopped."""
-    saved = _saved(job, due.unsaved + worked)
+    saved = _saved(job, due, worked)
     return min(ONE, due.kept + (Fraction(saved, full) if full else 0))
 
 
-def _saved(job: Job, unsaved: int) -> int:
-    every = _span(job.checkpoint_interval)
-    return unsaved - unsaved % every if every else 0
+def _saved(job: Job, due: Due, worked: int) -> int:
+    """Return how much work is safe after some, of what was not when the stretch began: by a checkpoint since then."""
+    every, unsaved = _span(job.checkpoint_interval), due.unsaved + worked
+    saved = unsaved - unsaved % every if every else 0
+    return saved if saved > due.unsaved else 0
 
 
 def _span(seconds: float | None) -> int:
@@ -199,8 +201,8 @@ def _stretch(case: Timed, job: Job, time: Time, due: Due, last: bool) -> Iterato
             yield Violation(LENGTH, path, what)
             return
         restart = min(due.restart, length)
-        unsaved = due.unsaved + length - restart
-        lost = min(length - restart, unsaved - _saved(job, unsaved))
+        worked = length - restart
+        lost = min(worked, due.unsaved + worked - _saved(job, due, worked))
     for field, found, right in (("restart", time.restart, restart), ("lost", time.lost, lost)):
         if found != right:
             yield Violation(STOPS, f"{path}.{field}", f"{name}: {seconds(found)}, it must be {seconds(right)}")

@@ -316,6 +316,9 @@ class View:
         work, live = self.work, self.live[job]
         if not work.preemptible[job] or work.hard[job] or live.end >= NEVER or not self._may_come_back(job):
             return NEVER
+        if not live.full:
+            # what is left of work that was to take no time cannot be told as a part of that
+            return NEVER
         if job in work.ongoing and not self.may_stop_together([job]):
             return NEVER
         return live.since + self._minimum_run[job]
