@@ -47,8 +47,9 @@ def _would_end(case: Timed, time: Time) -> int:
 
 
 def _early(case: Timed, place: tuple[int, int], time: Time) -> Iterator[Violation]:
-    """Yield that a job starts before one has ended that it comes after."""
-    for before in case.snapshot.jobs[place[0]].after:
+    """Yield that a job starts before one has ended that it comes after; one that runs now did so before."""
+    job = case.snapshot.jobs[place[0]]
+    for before in job.after if job.running is None else ():
         other = case.jobs.find(before)
         times = [] if other is None else case.by_job.get(other, [])
         ended = max((one.end for one in times), default=None)

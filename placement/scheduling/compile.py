@@ -53,7 +53,7 @@ def compile_work(snapshot: Snapshot) -> Work:
     def span(seconds: float | None) -> int:
         return 0 if seconds is None else ceil(1000 * units.exact(seconds))
 
-    # what runs was submitted, whatever its entry says
+    # what runs was submitted, and what it came after has ended, whatever its entry says
     submit = _ints([moment(job.submit_time, 0) if job.running is None else 0 for job in jobs])
     node_of = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
     spots = Spots(instance, node_of)
@@ -66,7 +66,7 @@ def compile_work(snapshot: Snapshot) -> Work:
         priority=_ints([job.priority for job in jobs]),
         deadline=_ints([moment(job.deadline, -1) for job in jobs]),
         hard=tuple(job.deadline is not None and job.hard_deadline for job in jobs),
-        after=tuple(tuple(number[name] for name in job.after) for job in jobs),
+        after=tuple(tuple(number[name] for name in job.after) if job.running is None else () for job in jobs),
         preemptible=tuple(job.preemptible for job in jobs),
         restart=_ints([span(job.restart_seconds) for job in jobs]),
         checkpoint=_ints([span(job.checkpoint_interval) for job in jobs]),
