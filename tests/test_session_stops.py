@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import placement as pl
 from placement.session import Session
 from placement.session.judged import unnamed
+from placement.session.stopping import stopping
 from placement.snapshot.events import JobArrived, JobEnded
-from placement.snapshot.workload import Duration
+from placement.snapshot.workload import Duration, Running, RunningTask
 
 FLAT = {"cluster": 1.0}
 
@@ -99,6 +100,65 @@ def test_where_what_starts_is_refused_nobody_is_stopped() -> None:
     assert session.waiting == {"u": waiting}
     session.start(session.schedule())
     assert list(session.running) == ["u"]
+
+
+def full_of(*tasks: RunningTask, **more: object) -> tuple[Session, pl.Job]:
+    """Return a session at 100 s of four cards with a job of 1000 s on some of them, and an urgent one of a card."""
+    at = Running(tasks=tasks, **{"since": 0.0, **more})  # type: ignore[arg-type]
+    one = job("t", len(tasks[0].gpus), 1000, preemptible=True, restart_seconds=0.0, running=at)
+    nodes = (pl.Node(name="n", gpus=(pl.Gpu(model="A", count=4),)),)
+    waits = job("u", 1, 10, weight=9, priority=1)
+    return Session(pl.Snapshot(time=100.0, nodes=nodes, jobs=(one, waits))), one
+
+
+def test_who_goes_on_does_so_though_its_cards_are_listed_in_another_order() -> None:
+    session, one = full_of(RunningTask(group="w", index=0, node="n", gpus=(2, 0, 1)))
+    session.start(session.schedule())
+    assert session.running["t"] == one
+    assert list(session.running) == ["t", "u"]
+
+
+def test_another_slot_of_a_card_is_another_place() -> None:
+    """A schedule in which an instance goes on at slot 4 of its card instead of 0 stops it there."""
+    cards = (pl.Gpu(model="A100-SXM4-80GB", count=1, mig_enabled=True),)
+    group = pl.TaskGroup(name="w", task=pl.Task(gpus=1, mig_profile="3g.40gb"))
+    at = Running(tasks=(RunningTask(group="w", index=0, node="n", gpus=(0,), mig_starts=(0,)),), since=0.0)
+    one = pl.Job(name="t", groups=(group,), duration=Duration(seconds=1000), preemptible=True, running=at)
+    found = pl.schedule(pl.Snapshot(nodes=(pl.Node(name="n", gpus=cards),), jobs=(one,)))
+    assert stopping(found, {"t": one}) == []
+    found.tasks.mig_starts = [[4]]
+    assert stopping(found, {"t": one}) == ["t"]
+
+
+def test_a_job_that_was_saved_had_begun() -> None:
+    """When it began is not said, but that it was saved at 60: then, at the latest; what it has done is not said."""
+    session, _ = full_of(RunningTask(group="w", index=0, node="n", gpus=(0,)), since=None, last_checkpoint=60.0)
+    found = session.snapshot().jobs[0].running
+    assert found is not None
+    assert (found.since, found.work_done, found.last_checkpoint) == (60.0, 0.0, 60.0)
+    assert session.schedule().jobs.end == [1000.0, 10.0]
+    session.apply(JobArrived(time=130.0, job=job("v", 4, 10)))
+    session.stop("t")
+    assert session.waiting["t"].duration == Duration(seconds=1000.0, levels=FLAT)
+
+
+def test_what_ran_may_start_again_whatever_it_was_to_come_after() -> None:
+    """By its entry t is yet to come, and after u; it runs all the same, and once it is stopped it may go on."""
+    at = Running(tasks=(RunningTask(group="w", index=0, node="n", gpus=(0, 1, 2, 3)),), since=0.0)
+    more = {"preemptible": True, "checkpoint_interval": 10.0, "after": ("v",), "submit_time": 500.0}
+    training = job("t", 4, 1000, running=at, **more)
+    nodes = (pl.Node(name="n", gpus=(pl.Gpu(model="A", count=4),)),)
+    jobs = (training, job("u", 4, 10, weight=9, priority=1), job("v", 4, 5000))
+    snapshot = pl.Snapshot(time=100.0, nodes=nodes, jobs=jobs)
+    session = Session(snapshot)
+    found = session.schedule()
+    # u, then the other 900 s of t, then v
+    assert found.jobs.end == [910.0, 10.0, 5910.0]
+    assert found.status == "proven"
+    session.start(found)
+    assert list(session.running) == ["u"]
+    session.apply(JobEnded(time=110.0, job="u"))
+    assert session.decide("t").starts
 
 
 @settings(max_examples=12, deadline=None)

@@ -12,6 +12,21 @@ from placement.scheduling.compile import expected
 from placement.snapshot import Job, Running
 
 
+def dated(job: Job, time: float) -> Job:
+    """Return a running job that says when it was started: now where that is not known, or when it was last saved."""
+    running = job.running
+    assert running is not None
+    if running.since is not None:
+        return job
+    if running.last_checkpoint is not None and running.last_checkpoint < time:
+        # what was done before now is what is said of it, and else nothing
+        done = running.work_done or 0.0
+        running = msgspec.structs.replace(running, since=running.last_checkpoint, work_done=done)
+    else:
+        running = msgspec.structs.replace(running, since=time)
+    return msgspec.structs.replace(job, running=running)
+
+
 def until(job: Job, time: float, began: float) -> Job:
     """Return a running job as a snapshot of some time would state it.
 
@@ -58,7 +73,9 @@ def stopped(job: Job, time: float, factor: float, restoring: float) -> Job:
     """
     running, duration = job.running, job.duration
     assert running is not None
-    waits = msgspec.structs.replace(job, running=None)
+    # it was submitted, and what it came after had ended
+    submitted = None if job.submit_time is not None and job.submit_time > time else job.submit_time
+    waits = msgspec.structs.replace(job, running=None, after=(), submit_time=submitted)
     if duration is None:
         return waits
     whole, times = _exact(duration.seconds) * _exact(factor), _exact(factor)

@@ -18,7 +18,7 @@ from placement.session.cluster import Cluster
 from placement.session.decision import Decision
 from placement.session.judged import places_of, starting, touched, unnamed
 from placement.session.live import Live
-from placement.session.progress import ended, stopped, until
+from placement.session.progress import dated, ended, stopped, until
 from placement.session.stopping import stopping
 from placement.snapshot import Job, Running, RunningTask, Snapshot
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed
@@ -77,7 +77,7 @@ class Session:
                 if one.running is None:
                     self.waiting[one.name] = one
                 else:
-                    self._cluster.start(_dated(one, self.time))
+                    self._cluster.start(dated(one, self.time))
         self._live = Live(self._cluster)
 
     @property
@@ -393,14 +393,6 @@ def _copies(job: Job) -> list[Job]:
     if job.count == 1:
         return [job]
     return [msgspec.structs.replace(job, name=f"{job.name}-{copy}", count=1) for copy in range(job.count)]
-
-
-def _dated(job: Job, time: float) -> Job:
-    """Return a running job that says when it was started."""
-    assert job.running is not None
-    if job.running.since is not None:
-        return job
-    return msgspec.structs.replace(job, running=msgspec.structs.replace(job.running, since=time))
 
 
 def _alone(job: Job) -> Job:

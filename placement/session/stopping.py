@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from placement.snapshot import Job
 from placement.timetable import Schedule
@@ -20,12 +23,8 @@ def stopping(schedule: Schedule, running: Mapping[str, Job]) -> list[str]:
     running : mapping of str to Job
         What runs when the schedule was made and now.
     """
-    stretches, tasks = schedule.stretches, schedule.tasks
-    places: dict[int, set[tuple[str, int, str, tuple[int, ...]]]] = {}
-    for stretch, group, index, node, gpus in zip(
-        tasks.stretch, tasks.group, tasks.index, tasks.node, tasks.gpus, strict=True
-    ):
-        places.setdefault(stretch, set()).add((group, index, node, tuple(gpus)))
+    stretches = schedule.stretches
+    places = _places(schedule)
     first = {
         name: places.get(number, set())
         for number, name in enumerate(stretches.job)
@@ -34,7 +33,25 @@ def stopping(schedule: Schedule, running: Mapping[str, Job]) -> list[str]:
     found = []
     for name, job in running.items():
         if job.preemptible and job.duration is not None and job.running is not None and job.running.tasks:
-            now = {(task.group, task.index, task.node, tuple(task.gpus)) for task in job.running.tasks}
+            now = {_place(one.group, one.index, one.node, one.gpus, one.mig_starts) for one in job.running.tasks}
             if first.get(name) != now:
                 found.append(name)
+    return found
+
+
+_Place = tuple[str, int, str, tuple[int, ...], tuple[int, ...]]
+"""Group, index, node, cards in order, and slots of a task."""
+
+
+def _place(group: str, index: int, node: str, gpus: Iterable[int], slots: Iterable[int]) -> _Place:
+    return group, index, node, tuple(sorted(gpus)), tuple(slots)
+
+
+def _places(schedule: Schedule) -> dict[int, set[_Place]]:
+    """Return where each stretch has its tasks."""
+    tasks = schedule.tasks
+    slots = [[]] * len(tasks.stretch) if isinstance(tasks.mig_starts, msgspec.UnsetType) else tasks.mig_starts
+    found: dict[int, set[_Place]] = defaultdict(set)
+    for stretch, *place in zip(tasks.stretch, tasks.group, tasks.index, tasks.node, tasks.gpus, slots, strict=True):
+        found[stretch].add(_place(*place))
     return found
