@@ -67,6 +67,8 @@ class State:
         self.mates = instance.mates
         state_of = np.array([c.slots for c in instance.classes], dtype=np.int64)
         self.slots: Ints = state_of[of_node] if self._mig is not None else NO_INTS
+        self._beyond: dict[int, tuple[int, list[tuple[int, int]]]] = {}
+        """Of MIG cards on which more is held than fits, the state without that; profile and first slot of that."""
         kinds = len(instance.card_kinds)
         # one more column, so that kind -1 (no card) looks up False
         self.admits_card: Bools = np.zeros((len(instance.shapes), kinds + 1), dtype=np.bool_)
@@ -325,10 +327,26 @@ class State:
             self.owners.change(task.tenant, node, cards, sign)
 
     def _change_slots(self, profile: int, node: int, start: int, sign: int) -> None:
+        """Take an instance or give it back; a card on which more is held than there is room for is in no state."""
         assert self._mig is not None
-        leads_to, now = self._mig.after if sign > 0 else self._mig.before, self.slots[node]
-        # what does not fit leads to no state, and nothing leads back from there
-        self.slots[node] = leads_to[now, profile, start] if now >= 0 else -1
+        now, beyond = self._beyond.pop(node, (int(self.slots[node]), []))
+        instance = profile, start
+        if sign > 0:
+            beyond = [*beyond, instance]
+        elif instance in beyond:
+            beyond.remove(instance)
+        else:
+            now = int(self._mig.before[now, profile, start])
+        over = []
+        for one in beyond:
+            then = int(self._mig.after[now, *one])
+            if then < 0:
+                over.append(one)
+            else:
+                now = then
+        if over:
+            self._beyond[node] = now, over
+        self.slots[node] = -1 if over else now
 
     def bind(self, rows: Ints, bits: int, shape: Ints, node: Ints) -> None:
         """Take what some tasks demand of a set of zones, by their shapes and nodes."""

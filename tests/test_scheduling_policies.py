@@ -16,13 +16,38 @@ from placement.scheduling.baselines import BASELINES
 from placement.scheduling.compile import compile_work
 from placement.scheduling.desk import NEVER, Desk
 from placement.scheduling.policies.fair_shares import Kinds, fair_shares
-from placement.snapshot import Snapshot
+from placement.snapshot import Duration, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 
 KEPT: dict[str, Any] = {"preemptible": True, "checkpoint_interval": 1.0}
 EVICTING = ("priority-preemptive", "volcano-gang-preempt", "kueue-preemption")
 
 
 # --- backfilling -------------------------------------------------------------------------------------------------
+
+
+def test_mig_cards_come_free_though_their_slots_were_reserved_before() -> None:
+    """Both halves of a card are in use until 8: a reservation is tried there beside them, and the job starts then.
+
+    The second takes a half or both, for 3 s; beside the first it has one, so both jobs end at 11.
+    """
+    instance = Task(gpus=1, mig_profile="3g.40gb")
+    places = tuple(RunningTask(group="w", index=half, node="a", gpus=(0,), mig_starts=(4 * half,)) for half in (0, 1))
+    both = TaskGroup(name="w", count=2, task=instance)
+    one, some = TaskGroup(name="w", task=instance), replace(both, min_count=1)
+    busy = Job(name="busy", groups=(both,), duration=Duration(seconds=8), running=Running(tasks=places))
+    jobs = (
+        busy,
+        *(
+            Job(name=name, groups=(it,), duration=Duration(seconds=3))
+            for name, it in zip("xy", (one, some), strict=True)
+        ),
+    )
+    there = Node(name="a", gpus=(Gpu(model="A100-SXM4-80GB", mig_enabled=True),))
+    for name in BASELINES:
+        found = spells(Snapshot(nodes=(there,), jobs=jobs), name)
+        assert found.keys() == {"busy", "x", "y"}, name
+        if name.endswith("backfill"):
+            assert (found["x"], found["y"]) == ([(8, 11)], [(8, 11)])
 
 
 def test_backfilling_goes_ahead_and_only_conservative_guards_the_second() -> None:

@@ -72,3 +72,28 @@ def test_place_and_remove_are_inverse(cards: tuple[int, ...]) -> None:
     assert not np.array_equal(state.free, before[0])
     state.remove(0, 0, cards)
     assert all(np.array_equal(a, b) for a, b in zip((state.free, state.units, state.memory), before, strict=True))
+
+
+def test_mig_cards_on_which_more_is_held_than_fits_come_back() -> None:
+    """Two halves of a card are in use, and a reservation of the second is tried, or of all of it, before they end."""
+    task = TaskGroup(name="half", task=Task(gpus=1, mig_profile="3g.40gb"))
+    whole = TaskGroup(name="whole", task=Task(gpus=1, mig_profile="7g.80gb"))
+    node = Node(name="a", gpus=(Gpu(model="A100-SXM4-80GB", mig_enabled=True),))
+    jobs = tuple(Job(name=group.name, groups=(group,)) for group in (task, whole))
+    instance = compile_snapshot(Snapshot(nodes=(node,), jobs=jobs))
+    state = State(instance)
+    half, full = (one.leaves[0].shape for one in instance.job_classes)
+    row, slot = 1, instance.slot_base
+    empty = int(state.slots[row])
+    held = [(half, slot), (half, slot + 4), (half, slot + 4), (full, slot), (half, slot)]
+    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3], [3, 1, 0, 4, 2], [1, 4, 3, 0, 2]):
+        for shape, start in held:
+            state.place(shape, row, (0, start))
+        assert state.slots[row] == -1
+        for number, one in enumerate(order):
+            shape, start = held[one]
+            state.place(shape, row, (0, start), -1)
+            left = [held[other] for other in order[number + 1 :]]
+            is_over = len(set(left)) < len(left) or ((full, slot) in left and len(left) > 1)
+            assert bool(state.slots[row] == -1) is is_over
+        assert state.slots[row] == empty
