@@ -108,6 +108,18 @@ def test_few_jobs_are_settled_as_by_brute_force(seed: int) -> None:
     assert (found.value, found.status) == (brute(snapshot), "proven")
 
 
+def test_seconds_beside_years_are_not_settled_moment_by_moment() -> None:
+    """Few starts come into question, but each would hold cards for hundreds of millions of moments."""
+    nodes = (Node(name="n", gpus=(Gpu(model="A", count=SIZE),)),)
+    busy = Running(tasks=(RunningTask(group="w", index=0, node="n", gpus=(0,)),))
+    for others in ((job("y", 1, 4, 315_360_000),), (job("x", 1, 1, 1), job("r", 1, 1, 315_360_000, running=busy))):
+        snapshot = Snapshot(nodes=nodes, jobs=(job("s", 1, 2, 3, 1000), *others))
+        by_counts = counted(compile_work(snapshot))
+        assert by_counts is not None
+        waits = [number for number, one in enumerate(snapshot.jobs) if one.running is None]
+        assert labels.Few.of(by_counts, parallel(by_counts, waits, present(by_counts))) is None
+
+
 @pytest.mark.parametrize("seed", range(40, 46))
 def test_nodes_together_bound_what_nodes_apart_reach(seed: int) -> None:
     snapshot = random_cluster(seed, 4)

@@ -26,6 +26,8 @@ from placement.scheduling.passes import Pass
 
 MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
 """Jobs, nodes, and starts of all jobs together, up to which this is tried."""
+MOST_HELD = 16_000_000
+"""Slots of time in which these jobs hold cards, of all starts together, times measures: what prices are made from."""
 MOST_LABELS, MOST_FIRST, MOST_APART = 50_000, 3_000, 25_000
 """Labels after which it is given up: with nodes taken together, told apart, and that with what is proven of starts."""
 MEASURES = 3
@@ -106,8 +108,11 @@ class Few:
             unit,
             _running(work, unit),
         )
-        slots = sum(end - one.release + 1 for one, end in zip(few._jobs, few._last(best.value // unit), strict=True))
-        return None if slots > MOST_SLOTS else few
+        last = few._last(best.value // unit)
+        starts = [end - one.release + 1 for one, end in zip(few._jobs, last, strict=True)]
+        held = sum(number * one.length for number, one in zip(starts, few._jobs, strict=True))
+        horizon = _horizon(few._jobs, last, few._running)
+        return None if sum(starts) > MOST_SLOTS or max(held, horizon) * (MEASURES + 1) > MOST_HELD else few
 
     def settle(
         self, known: int, apart: bool, deadline: float = math.inf, within: Mapping[int, tuple[int, int]] | None = None
@@ -240,6 +245,12 @@ def _measures(size: int) -> list[list[Fraction]]:
     return measures
 
 
+def _horizon(jobs: Sequence[_Job], last: Sequence[int], running: Sequence[_Node]) -> int:
+    """Return when all has ended, where no job starts later than it may at last."""
+    ends = [end + one.length for one, end in zip(jobs, last, strict=True)]
+    return max([*ends, *(end for node in running for end, _, _ in node)])
+
+
 def _prices(
     jobs: Sequence[_Job], last: Sequence[int], size: int, running: Sequence[_Node]
 ) -> tuple[list[list[float]], list[float]]:
@@ -249,7 +260,7 @@ def _prices(
     """
     nodes = len(running)
     held = [one for node in running for one in node]
-    horizon = max([*(end + one.length for one, end in zip(jobs, last, strict=True)), *(end for end, _, _ in held)])
+    horizon = _horizon(jobs, last, running)
     measures = _measures(size) if nodes > 1 else _measures(size)[:1]
     cost: list[float] = []
     rows: list[int] = []
