@@ -81,6 +81,7 @@ def refuse_objectives(objectives: tuple[str, ...]) -> None:
 
 def refuse_aim(objective: str | None) -> None:
     """Raise `UsageError` for an objective that is not one of schedules; None stands for that of the snapshot."""
-    if objective is not None and objective not in IN_SCHEDULES:
-        what = "is about a plan, and a schedule is about when jobs run" if objective in OBJECTIVES else "is unknown"
+    if objective is not None and not (isinstance(objective, str) and objective in IN_SCHEDULES):
+        is_of_plans = isinstance(objective, str) and objective in OBJECTIVES
+        what = "is about a plan, and a schedule is about when jobs run" if is_of_plans else "is unknown"
         raise UsageError.one(f"{objective!r:.60} {what}", f"use {' or '.join(IN_SCHEDULES)}", path="objective")

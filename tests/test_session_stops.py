@@ -161,6 +161,39 @@ def test_what_ran_may_start_again_whatever_it_was_to_come_after() -> None:
     assert session.decide("t").starts
 
 
+@pytest.mark.parametrize(
+    ("column", "wrong", "said"),
+    [
+        ("gpus", [0, 0], "does not go with what runs now"),
+        ("node", "m", 'has a place of node "m", and there is none; the known ones are "n"'),
+        ("group", "v", 'has a place of group "v", and there is none; the known ones are "w"'),
+    ],
+)
+def test_where_a_schedule_is_of_another_cluster_all_stays_in_its_order(column: str, wrong: object, said: str) -> None:
+    """Two of four jobs of a card each are to be stopped; they run on, and are listed as before."""
+    more: dict[str, object] = {"preemptible": True, "checkpoint_interval": 1.0}
+    places = [Running(tasks=(RunningTask(group="w", index=0, node="n", gpus=(at,)),), since=0.0) for at in range(4)]
+    # those of 90 s have less to do, so the first two are stopped
+    jobs = [job(f"r{at}", 1, (100, 90)[at > 1], weight=1 + at, running=one, **more) for at, one in enumerate(places)]
+    nodes = (pl.Node(name="n", gpus=(pl.Gpu(model="A", count=4),)),)
+    session = Session(pl.Snapshot(time=50.0, nodes=nodes, jobs=(*jobs, job("u", 2, 1, weight=50, priority=3))))
+    found = session.schedule()
+    assert stopping(found, session.running) == ["r0", "r1"]
+    getattr(found.tasks, column)[found.tasks.stretch.index(found.stretches.job.index("u"))] = wrong
+    before = session.digest()
+    with pytest.raises(pl.UsageError, match=said):
+        session.start(found)
+    assert session.digest() == before
+    session.start(session.schedule())
+    assert list(session.running) == ["r2", "r3", "u"]
+
+
+def test_what_is_no_name_cannot_be_stopped() -> None:
+    for name in (3, None, ["x"]):
+        with pytest.raises(pl.UsageError, match="give the name of a job"):
+            session_of(1, 1).stop(name)  # type: ignore[arg-type]
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6))
 def test_every_schedule_of_the_present_can_be_started(seed: int) -> None:

@@ -72,6 +72,12 @@ class Cluster:
             del self.on[node][name]
         return job
 
+    def set_order(self, names: Iterable[str]) -> None:
+        """List running jobs, in all and on each node, in some order of their names."""
+        self.running = {name: self.running[name] for name in names}
+        for node, there in self.on.items():
+            self.on[node] = {name: None for name in self.running if name in there}
+
     def frame(self, job: Job) -> Snapshot:
         """Return a job alone, with as many nodes as it takes to say whether it is well stated."""
         nodes = tuple(self.nodes.values()) if job.data else self._positions

@@ -11,6 +11,7 @@ import numpy as np
 
 from placement.check import check
 from placement.compile import compile as compile_snapshot
+from placement.errors import UsageError
 from placement.honoured import timeless
 from placement.instance import Assignment
 from placement.naming import job_names, node_names
@@ -19,7 +20,9 @@ from placement.planning import plan_of
 from placement.scheduling.compile import Spots
 from placement.session.cluster import Cluster
 from placement.snapshot import Job, RunningTask, Snapshot
+from placement.snapshot.leaves import leaf_tasks
 from placement.snapshot.read import digest, verified
+from placement.snapshot.report import show, suggestion
 from placement.solver import Result, Stop
 from placement.timetable import Schedule
 from placement.version import VERSION
@@ -147,7 +150,25 @@ def unnamed(snapshot: Snapshot) -> Snapshot:
     return msgspec.structs.replace(snapshot, jobs=tuple(jobs))
 
 
+def alone(job: Job) -> Job:
+    """Return a job without what names other jobs and domains, which is no matter of where it fits."""
+    return msgspec.structs.replace(job, after=(), data=(), queue="") if job.after or job.data or job.queue else job
+
+
 def touched(cluster: Cluster, jobs: Sequence[Job], places: Mapping[str, Sequence[RunningTask]]) -> Plan:
-    """Return the same for jobs of a session, judged on the nodes that they touch and all that is on these."""
+    """Return the same for jobs of a session, judged on the nodes that they touch and all that is on these.
+
+    Raises
+    ------
+    UsageError
+        If a place is on a node, or of a group, that is not there.
+    """
+    for job in jobs:
+        groups = [path for path, _ in leaf_tasks(job.groups)]
+        for task in places[job.name]:
+            for kind, name, known in (("node", task.node, cluster.nodes), ("group", task.group, groups)):
+                if name not in known:
+                    what = f"{show(job.name)} has a place of {kind} {show(name)}, and there is none"
+                    raise UsageError.one(what, suggestion(name, list(known)), path="plan")
     nodes = {task.node for tasks in places.values() for task in tasks}
     return plan_for(cluster.part(nodes, jobs), places)

@@ -16,7 +16,7 @@ from placement.plan import Plan, Tasks
 from placement.scheduling.schedule import schedule as schedule_snapshot
 from placement.session.cluster import Cluster
 from placement.session.decision import Decision
-from placement.session.judged import places_of, starting, touched, unnamed
+from placement.session.judged import alone, places_of, starting, touched, unnamed
 from placement.session.live import Live
 from placement.session.progress import dated, ended, stopped, until
 from placement.session.stopping import stopping
@@ -223,7 +223,7 @@ class Session:
         if not tasks:
             seconds = clock.perf_counter() - began
             return Decision(name, Tasks(), "nothing that it could use is free now", seconds, self._version)
-        plan = touched(self._cluster, [_alone(job)], {name: tasks})
+        plan = touched(self._cluster, [alone(job)], {name: tasks})
         if not plan.checked:
             raise SolverError(f"the places found for {name} were refused by the check ({plan.notes[-1]})")
         return Decision(name, plan.tasks, "", clock.perf_counter() - began, self._version)
@@ -288,6 +288,8 @@ class Session:
         UsageError
             If it does not run.
         """
+        if not isinstance(name, str):
+            raise UsageError.one(f"found {name!r:.60}", "give the name of a job", path="job")
         if name not in self.running:
             remedy = "it waits" if name in self.waiting else suggestion(name, list(self.running))
             raise UsageError.one(f"no job {show(name)} runs", remedy, path="job")
@@ -305,17 +307,18 @@ class Session:
         UsageError
             If it is none of the present state: a job does not wait, or its places are taken. Nothing is changed then.
         """
-        known = self._restarts.copy(), self._restoring.copy()
+        known, order = (self._restarts.copy(), self._restoring.copy()), list(self.running)
         of_now = isinstance(plan, Schedule) and self._scheduled == (self._version, plan.snapshot)
         gone = stopping(plan, self.running) if of_now and isinstance(plan, Schedule) else []
         before = [self._stop(name, self.time) for name in gone]
         try:
             self._start(plan)
-        except UsageError:
+        except BaseException:
             for job in before:
                 del self.waiting[job.name]
                 self._cluster.start(job)
                 self._live.hold(job)
+            self._cluster.set_order(order)
             self._restarts, self._restoring = known
             raise
 
@@ -323,7 +326,7 @@ class Session:
         places = self._starting(plan) if isinstance(plan, Schedule) else places_of(plan.tasks)
         jobs = [self._waits(name) for name in places]
         if places and not self._is_of_now(plan):
-            judged = touched(self._cluster, [_alone(job) for job in jobs], places)
+            judged = touched(self._cluster, [alone(job) for job in jobs], places)
             if not judged.checked:
                 what = f"the plan does not go with what runs now ({judged.notes[-1]})"
                 raise UsageError.one(what, "decide again", path="plan")
@@ -341,7 +344,7 @@ class Session:
         found = starting(schedule, may_start)
         for name, tasks in starting(schedule, may_start, brief=True).items():
             beside = {**found, name: tasks}
-            if touched(self._cluster, [_alone(self.waiting[one]) for one in beside], beside).checked:
+            if touched(self._cluster, [alone(self.waiting[one]) for one in beside], beside).checked:
                 found = beside
         return found
 
@@ -393,8 +396,3 @@ def _copies(job: Job) -> list[Job]:
     if job.count == 1:
         return [job]
     return [msgspec.structs.replace(job, name=f"{job.name}-{copy}", count=1) for copy in range(job.count)]
-
-
-def _alone(job: Job) -> Job:
-    """Return a job without what names other jobs and domains, which is no matter of where it fits."""
-    return msgspec.structs.replace(job, after=(), data=(), queue="") if job.after or job.data or job.queue else job
