@@ -147,18 +147,17 @@ def test_windows_of_ends_leave_the_best_in(seed: int) -> None:
     assert few is not None
     proof = Proof(work, math.inf, (), 0)
     proof.root(math.inf)
-    within = proof.within(first.value)
-    plain, settled = few.settle(first.value, True), few.settle(first.value, True, within=within)
+    plain, settled = few.settle(first.value, True), few.settle(first.value, True, proven=proof.ends(first.value))
     assert plain is not None
     assert settled is not None
     assert settled.bound == plain.bound == 1000 * brute(snapshot)
     if settled.order:
         assert serial(by_counts, settled.order, present(by_counts)).value == settled.bound
     # nothing is better than the best, and nothing of what is as good is shut out
-    again = few.settle(plain.bound, True, within=proof.within(plain.bound))
+    again = few.settle(plain.bound, True, proven=proof.ends(plain.bound))
     assert again is not None
     assert again.bound == plain.bound
-    worse = few.settle(plain.bound + 1000, True, within=proof.within(plain.bound + 1000))
+    worse = few.settle(plain.bound + 1000, True, proven=proof.ends(plain.bound + 1000))
     assert worse is not None
     assert serial(by_counts, worse.order, present(by_counts)).value == worse.bound == plain.bound
 

@@ -23,6 +23,7 @@ from placement.exact.growing import Basis
 from placement.instance import Ints
 from placement.scheduling.multiples import Multiples
 from placement.scheduling.prove import Offer
+from placement.scheduling.remaining import Ends
 from placement.scheduling.starts import Starts
 from placement.scheduling.tolls import Windows, in_windows
 
@@ -88,16 +89,14 @@ class Tree:
         mean = sum(runs) / max(1, len(runs))
         self._lengths = tuple(dict.fromkeys(int(part * mean) for part in LENGTHS if part * mean >= 1))
 
-    def within(self, value: int) -> dict[int, tuple[int, int]]:
-        """Return by job, of those that run at a stretch, when it may end in any schedule no worse than a value.
-
-        Only before anything is branched on.
-        """
+    def ends(self, value: int) -> Ends:
+        """Return what is proven of when jobs end in schedules no worse than a value, before anything is branched on."""
         starts = self._starts
         windows = starts.tolled(value).windows
         pairs = zip(windows.first.tolist(), windows.last.tolist(), strict=True)
         kinds = zip(starts.relaxed.kinds, pairs, strict=True)
-        return {kind.jobs[0]: pair for kind, pair in kinds if in_windows(kind)}
+        within = {kind.jobs[0]: pair for kind, pair in kinds if in_windows(kind)}
+        return Ends(within, starts.relaxed, starts.tolls(), starts.edges)
 
     @property
     def open(self) -> bool:

@@ -12,17 +12,17 @@ from __future__ import annotations
 import math
 import time
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import reduce
 from itertools import combinations
 
-import numpy as np
-
-from placement.exact.arrays import Program
+from placement.scheduling.arranged import MOST_LOOKED, Arranged
 from placement.scheduling.counts import NO_DEADLINE, Counted
+from placement.scheduling.measures import MEASURES, Node, horizon_of, measures, prices_of
 from placement.scheduling.passes import Pass
+from placement.scheduling.remaining import Ends, Job, Remaining
 
 MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
 """Jobs, nodes, and starts of all jobs together, up to which this is tried."""
@@ -30,32 +30,18 @@ MOST_HELD = 16_000_000
 """Slots of time in which these jobs hold cards, of all starts together, times measures: what prices are made from."""
 MOST_LABELS, MOST_FIRST, MOST_APART = 50_000, 3_000, 25_000
 """Labels after which it is given up: with nodes taken together, told apart, and that with what is proven of starts."""
-MEASURES = 3
-"""Dual feasible functions by which tasks are measured beside their cards."""
 ROUNDING = 1e-6
-
-_Node = tuple[tuple[int, int, int], ...]
-"""When tasks end, how many cards each holds, and how many there are, ascending."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    job: int
-    release: int
-    length: int
-    weight: int
-    cards: int
-    tasks: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Label:
     moment: int
     cost: int
-    nodes: tuple[_Node, ...]
+    nodes: tuple[Node, ...]
     before: _Label | None
     job: int
     start: int
+    running: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +66,15 @@ class Few:
     Parameters
     ----------
     work : Counted
-    jobs : sequence of _Job
+    jobs : sequence of Job
         Times in `unit`.
     unit : int
         Milliseconds that divide all times.
-    running : sequence of _Node
+    running : sequence of Node
         What runs now, by node.
     """
 
-    def __init__(self, work: Counted, jobs: Sequence[_Job], unit: int, running: Sequence[_Node]) -> None:
+    def __init__(self, work: Counted, jobs: Sequence[Job], unit: int, running: Sequence[Node]) -> None:
         self._nodes, self._size = len(work.free), int(work.free[0])
         self._jobs, self._unit, self._running = jobs, unit, running
 
@@ -104,19 +90,17 @@ class Few:
         unit = reduce(math.gcd, times, 0) or 1
         few = cls(
             work,
-            [_Job(one.job, one.release // unit, one.length // unit, one.weight, one.cards, one.tasks) for one in jobs],
+            [Job(one.job, one.release // unit, one.length // unit, one.weight, one.cards, one.tasks) for one in jobs],
             unit,
             _running(work, unit),
         )
         last = few._last(best.value // unit)
         starts = [end - one.release + 1 for one, end in zip(few._jobs, last, strict=True)]
         held = sum(number * one.length for number, one in zip(starts, few._jobs, strict=True))
-        horizon = _horizon(few._jobs, last, few._running)
+        horizon = horizon_of(few._jobs, last, few._running)
         return None if sum(starts) > MOST_SLOTS or max(held, horizon) * (MEASURES + 1) > MOST_HELD else few
 
-    def settle(
-        self, known: int, apart: bool, deadline: float = math.inf, within: Mapping[int, tuple[int, int]] | None = None
-    ) -> Settled | None:
+    def settle(self, known: int, apart: bool, deadline: float = math.inf, proven: Ends | None = None) -> Settled | None:
         """Return what can be shown, given the value of a schedule; None where it takes too long.
 
         Parameters
@@ -127,23 +111,61 @@ class Few:
             on them: what is best then is a bound, and often as much as is known.
         deadline : float
             On the clock of `time.monotonic`.
-        within : mapping of int to (int, int), optional
-            By job, the first and the last end that it has in any schedule which is no worse, in milliseconds.
+        proven : Ends, optional
         """
         value = known // self._unit
-        first, last = [one.release for one in self._jobs], self._last(value)
-        for number, one in enumerate(self._jobs):
-            if within is not None and one.job in within:
-                low, high = within[one.job]
-                first[number] = max(first[number], -(-low // self._unit) - one.length)
-                last[number] = min(last[number], high // self._unit - one.length)
+        first, last = self._within(value, proven)
         if any(low > high for low, high in zip(first, last, strict=True)):
             return Settled((), known)
-        prices = _prices(self._jobs, last, self._size, self._running)
+        prices = prices_of(self._jobs, last, self._size, self._running)
         space = _apart(self._size, self._running) if apart else _together(self._size, self._running)
-        most = MOST_LABELS if not apart else MOST_FIRST if within is None else MOST_APART
-        label = _Search(self._jobs, (first, last), prices, space, value).run(most, deadline)
+        most = MOST_LABELS if not apart else MOST_FIRST if proven is None else MOST_APART
+        search = _Search(self._jobs, (first, last), prices, space, value)
+        if proven is not None:
+            search.remaining = Remaining.of(proven, self._jobs, first, last, self._unit)
+        label = search.run(most, deadline)
         return None if label is None else _settled(label, self._unit)
+
+    def arrange(self, known: int, proven: Ends, deadline: float = math.inf) -> Pass | None:
+        """Return the best schedule if it is better than the value of one that is known, without jobs if it is not.
+
+        None where that takes too long.
+
+        Parameters
+        ----------
+        known : int
+        proven : Ends
+        deadline : float
+            On the clock of `time.monotonic`.
+        """
+        unit = self._unit
+        value = -(-known // unit)
+        first, last = self._within(value, proven)
+        if any(low > high for low, high in zip(first, last, strict=True)):
+            return Pass([], known, [])
+        remaining = Remaining.of(proven, self._jobs, first, last, unit)
+        if remaining is None:
+            return None
+        running = [[(end, cards) for end, cards, _ in node] for node in self._running]
+        search = Arranged(self._jobs, (first, last), self._size, running, remaining)
+        found = search.run(value, MOST_LOOKED, deadline)
+        if found is None:
+            return None
+        starts = []
+        for one in found[1]:
+            job, nodes = self._jobs[one.number], Counter(one.nodes)
+            starts.append((job.job, one.start * unit, (one.start + job.length) * unit, tuple(sorted(nodes.items()))))
+        return Pass(starts, min(known, found[0] * unit), [])
+
+    def _within(self, value: int, proven: Ends | None) -> tuple[list[int], list[int]]:
+        """Return first and last starts in schedules of a value or a better one."""
+        first, last = [one.release for one in self._jobs], self._last(value)
+        for number, one in enumerate(self._jobs):
+            if proven is not None and one.job in proven.within:
+                low, high = proven.within[one.job]
+                first[number] = max(first[number], -(-low // self._unit) - one.length)
+                last[number] = min(last[number], high // self._unit - one.length)
+        return first, last
 
     def _last(self, value: int) -> list[int]:
         """Return the latest start of each job in a schedule of a value."""
@@ -176,7 +198,7 @@ class _Space:
         What a task counts by its cards, for each measure.
     tasks : bool
         Whether all tasks of a job go to one thing.
-    begin : tuple of _Node
+    begin : tuple of Node
         What runs on each now.
     """
 
@@ -184,23 +206,23 @@ class _Space:
     room: tuple[int, ...]
     tables: tuple[tuple[int, ...], ...]
     tasks: bool
-    begin: tuple[_Node, ...]
+    begin: tuple[Node, ...]
 
 
-def _apart(size: int, running: Sequence[_Node]) -> _Space:
+def _apart(size: int, running: Sequence[Node]) -> _Space:
     return _Space(len(running), (size,), (tuple(range(size + 1)),), False, tuple(sorted(running)))
 
 
-def _together(size: int, running: Sequence[_Node]) -> _Space:
+def _together(size: int, running: Sequence[Node]) -> _Space:
     nodes = len(running)
-    measures = _measures(size) if nodes > 1 else _measures(size)[:1]
-    scale = reduce(math.lcm, (part.denominator for measure in measures for part in measure), 1)
-    tables = tuple(tuple(int(part * scale) for part in measure) for measure in measures)
+    ways = measures(size) if nodes > 1 else measures(size)[:1]
+    scale = reduce(math.lcm, (part.denominator for way in ways for part in way), 1)
+    tables = tuple(tuple(int(part * scale) for part in way) for way in ways)
     begin = tuple(sorted(held for node in running for held in node))
-    return _Space(1, (nodes * scale,) * len(measures), tables, True, (begin,))
+    return _Space(1, (nodes * scale,) * len(ways), tables, True, (begin,))
 
 
-def _running(work: Counted, unit: int) -> list[_Node]:
+def _running(work: Counted, unit: int) -> list[Node]:
     """Return what runs now on each node."""
     found: list[list[tuple[int, int, int]]] = [[] for _ in work.free]
     for ongoing in work.work.ongoing.values():
@@ -210,7 +232,7 @@ def _running(work: Counted, unit: int) -> list[_Node]:
     return [tuple(sorted(node)) for node in found]
 
 
-def _jobs(work: Counted, best: Pass, size: int) -> list[_Job] | None:
+def _jobs(work: Counted, best: Pass, size: int) -> list[Job] | None:
     """Return the jobs, or None where they are too many or not alike enough."""
     many = len(best.starts) > MOST_JOBS or len(work.free) > MOST_NODES or best.late
     endless = any(ongoing.left is None for ongoing in work.work.ongoing.values())
@@ -228,84 +250,8 @@ def _jobs(work: Counted, best: Pass, size: int) -> list[_Job] | None:
         # tasks that take whole nodes lie on as many
         nodes = tuple((node, 1) for node in gang.kinds[0].nodes[: gang.tasks].tolist())
         least = work.run(job, gang.kinds[0], nodes)
-        found.append(_Job(job, work.release[job], least, work.weight[job], gang.cards, gang.tasks))
+        found.append(Job(job, work.release[job], least, work.weight[job], gang.cards, gang.tasks))
     return found
-
-
-def _measures(size: int) -> list[list[Fraction]]:
-    """Return ways to count a task by its cards, each so that what a node can hold counts 1 at most.
-
-    The first is its part of the cards; the others are the dual feasible functions u(k) of Fekete and Schepers (2001).
-    """
-    measures = [[Fraction(cards, size) for cards in range(size + 1)]]
-    for k in range(1, MEASURES + 1):
-        rounded = [Fraction((k + 1) * cards // size, k) for cards in range(size + 1)]
-        exact = [not (k + 1) * cards % size for cards in range(size + 1)]
-        measures.append([measures[0][cards] if exact[cards] else rounded[cards] for cards in range(size + 1)])
-    return measures
-
-
-def _horizon(jobs: Sequence[_Job], last: Sequence[int], running: Sequence[_Node]) -> int:
-    """Return when all has ended, where no job starts later than it may at last."""
-    ends = [end + one.length for one, end in zip(jobs, last, strict=True)]
-    return max([*ends, *(end for node in running for end, _, _ in node)])
-
-
-def _prices(
-    jobs: Sequence[_Job], last: Sequence[int], size: int, running: Sequence[_Node]
-) -> tuple[list[list[float]], list[float]]:
-    """Return what a task of so many cards pays until each moment, and all nodes together.
-
-    The prices of each measure in each slot of time are duals of the linear program of starts by slot, at least 0.
-    """
-    nodes = len(running)
-    held = [one for node in running for one in node]
-    horizon = _horizon(jobs, last, running)
-    measures = _measures(size) if nodes > 1 else _measures(size)[:1]
-    cost: list[float] = []
-    rows: list[int] = []
-    columns: list[int] = []
-    values: list[float] = []
-    for number, (one, end) in enumerate(zip(jobs, last, strict=True)):
-        counts = [(place, float(one.tasks * measure[one.cards])) for place, measure in enumerate(measures)]
-        counts = [(place, count) for place, count in counts if count]
-        for start in range(one.release, end + 1):
-            rows.append(number)
-            values.append(1.0)
-            for place, count in counts:
-                first = len(jobs) + place * horizon + start
-                rows += range(first, first + one.length)
-                values += [count] * one.length
-            columns += [len(cost)] * (len(rows) - len(columns))
-            cost.append(float(one.weight * (start + one.length - one.release)))
-    room = np.full((len(measures), horizon), float(nodes))
-    for place, measure in enumerate(measures):
-        for end, cards, tasks in held:
-            room[place, :end] -= tasks * float(measure[cards])
-    order = np.lexsort((columns, rows))
-    count = len(jobs) + horizon * len(measures)
-    program = Program(
-        sense=1,
-        cost=np.array(cost),
-        lower=np.zeros(len(cost)),
-        upper=np.ones(len(cost)),
-        integer=np.zeros(len(cost), dtype=np.bool_),
-        start=np.searchsorted(np.array(rows)[order], np.arange(count + 1)).astype(np.int32),
-        index=np.array(columns, dtype=np.int32)[order],
-        value=np.array(values)[order],
-        row_lower=np.concatenate([np.ones(len(jobs)), np.full(count - len(jobs), -np.inf)]),
-        row_upper=np.concatenate([np.ones(len(jobs)), room.reshape(-1)]),
-    )
-    # loaded where it is needed, for it takes a while
-    from placement.exact.highs import solve
-
-    duals = solve(program, relax=True).row_duals
-    price = np.zeros((len(measures), horizon))
-    if duals is not None:
-        price = np.maximum(0.0, -duals[len(jobs) :]).reshape(len(measures), horizon)
-    paid = np.concatenate([np.zeros((len(measures), 1)), np.cumsum(price, axis=1)], axis=1)
-    by_cards = np.array(measures, dtype=np.float64).T @ paid
-    return by_cards.tolist(), (nodes * paid.sum(axis=0)).tolist()
 
 
 class _Search:
@@ -313,7 +259,7 @@ class _Search:
 
     def __init__(
         self,
-        jobs: Sequence[_Job],
+        jobs: Sequence[Job],
         within: tuple[Sequence[int], Sequence[int]],
         prices: tuple[list[list[float]], list[float]],
         space: _Space,
@@ -323,8 +269,9 @@ class _Search:
         self._first, self._last = within
         self._paid, self._all = prices
         self._rest = [self._least(one, *times) for one, *times in zip(jobs, *within, strict=True)]
+        self.remaining: Remaining | None = None
 
-    def _least(self, one: _Job, first: int, last: int) -> list[float]:
+    def _least(self, one: Job, first: int, last: int) -> list[float]:
         """Return what a job costs at least with its cards paid for, by the moment from which on it may start."""
         paid = self._paid[one.cards]
         found = [math.inf] * len(paid)
@@ -361,11 +308,17 @@ class _Search:
             if done >> number & 1:
                 continue
             now = done | 1 << number
-            for other in self._extended(label, one, self._first[number]):
+            for other in self._extended(label, number, self._first[number]):
                 # of jobs that start at one moment the order does not matter
                 together = other.start == label.start and one.job < label.job
-                if not together and other.start <= self._last[number] and self._bound(other, now) < self._most:
+                if not together and other.start <= self._last[number] and self._may(other, now):
                     self._keep(following.setdefault(now, []), other)
+
+    def _may(self, label: _Label, done: int) -> bool:
+        """Return whether a label may become better than what is known."""
+        if self.remaining is None:
+            return self._bound(label, done) < self._most
+        return label.cost + self.remaining.least(label.moment, label.running, done) < self._most
 
     def _bound(self, label: _Label, done: int) -> float:
         """Return what all jobs cost at least, given how some begin; no less than is known where that is as much."""
@@ -381,8 +334,9 @@ class _Search:
         # costs are whole numbers
         return math.ceil(label.cost + rest - (self._all[-1] - self._all[moment] - taken) - ROUNDING)
 
-    def _extended(self, label: _Label, one: _Job, first: int) -> list[_Label]:
+    def _extended(self, label: _Label, number: int, first: int) -> list[_Label]:
         """Return the labels in which a job starts next."""
+        one = self._jobs[number]
         after = max(label.moment, first)
         ready = [self._free_at(node, one, after) for node in label.nodes]
         count = 1 if self._space.tasks else one.tasks
@@ -390,9 +344,9 @@ class _Search:
         different = {
             tuple(sorted(label.nodes[place] for place in some)): some for some in combinations(range(len(ready)), count)
         }
-        return [self._started(label, one, max(ready[place] for place in some), some) for some in different.values()]
+        return [self._started(label, number, max(ready[place] for place in some), some) for some in different.values()]
 
-    def _free_at(self, node: _Node, one: _Job, after: int) -> int:
+    def _free_at(self, node: Node, one: Job, after: int) -> int:
         """Return when a node has room for a task of a job, or for all of them, at the earliest."""
         tasks = one.tasks if self._space.tasks else 1
         moment = after
@@ -407,7 +361,8 @@ class _Search:
                             break
         return moment
 
-    def _started(self, label: _Label, one: _Job, start: int, places: tuple[int, ...]) -> _Label:
+    def _started(self, label: _Label, number: int, start: int, places: tuple[int, ...]) -> _Label:
+        one = self._jobs[number]
         end, tasks = start + one.length, one.tasks if self._space.tasks else 1
         nodes = []
         for place, node in enumerate(label.nodes):
@@ -415,7 +370,9 @@ class _Search:
             if place in places and one.length:
                 insort(left, (end, one.cards, tasks))
             nodes.append(tuple(left))
-        return _Label(start, label.cost + one.weight * (end - one.release), tuple(sorted(nodes)), label, one.job, start)
+        cost = label.cost + one.weight * (end - one.release)
+        running = *(held for held in label.running if held[0] > start), (end, number)
+        return _Label(start, cost, tuple(sorted(nodes)), label, one.job, start, running)
 
     def _keep(self, labels: list[_Label], new: _Label) -> None:
         """Add a label to others with the same jobs, unless one of them makes it needless; drop those it does so to."""
@@ -432,7 +389,7 @@ class _Search:
         pairs = zip(other.nodes, label.nodes, strict=True)
         return all(one == two or self._as_free(one, two, label.moment) for one, two in pairs)
 
-    def _as_free(self, node: _Node, other: _Node, moment: int) -> bool:
+    def _as_free(self, node: Node, other: Node, moment: int) -> bool:
         """Return whether a node is as free as another from a moment on."""
         moments = [moment, *(end for end, _, _ in other if end > moment)]
         for table in self._space.tables:

@@ -83,7 +83,7 @@ def priced(relaxation: Relaxation, prices: Prices) -> Priced:
         total += kind.count * cost
         starts.append(begin)
         modes.append(mode)
-    total -= paid.there(relaxation)
+    total -= sum(paid.there(relaxation))
     return Priced(-(-total // steps), np.array(starts, dtype=np.int64), np.array(modes, dtype=np.int64))
 
 
@@ -116,12 +116,13 @@ class Paid:
         self._price: Ints = np.floor(np.maximum(prices.price, 0) * steps).astype(np.int64)
         self._known: dict[tuple[tuple[int, int], ...], Paying] = {}
 
-    def there(self, relaxation: Relaxation) -> int:
-        """Return what all that there is costs."""
-        found = 0
+    def there(self, relaxation: Relaxation) -> list[int]:
+        """Return what all that there is costs between neighbouring moments."""
+        found = [0] * (len(self._moments) - 1)
         for profile, price in zip(relaxation.profiles, self._price, strict=True):
             amounts = pairwise(profile.total(self._moments))
-            found += sum((end - begin) * each for (begin, end), each in zip(amounts, price.tolist(), strict=True))
+            costs = [(end - begin) * each for (begin, end), each in zip(amounts, price.tolist(), strict=True)]
+            found = [one + more for one, more in zip(found, costs, strict=True)]
         return found
 
     def least(self, kind: Kind) -> tuple[int, int, int]:

@@ -14,6 +14,7 @@ from placement.scheduling.work import Work
 
 if TYPE_CHECKING:
     from placement.scheduling.branching import Tree
+    from placement.scheduling.remaining import Ends
 
 Offer = Callable[[dict[int, float]], int]
 """Told when each job starts in a relaxed schedule; returns the value of the best timetable known."""
@@ -86,9 +87,9 @@ class Proof:
             self.grid = GridBound(tree.bound, *starts.said())
         return done
 
-    def within(self, value: int) -> dict[int, tuple[int, int]]:
-        """Return by job the first and the last end that it has in any timetable that is no worse than a value."""
-        return {} if self._tree is None else self._tree.within(value)
+    def ends(self, value: int) -> Ends | None:
+        """Return what is proven of when jobs end in any timetable no worse than a value; None before `root`."""
+        return None if self._tree is None else self._tree.ends(value)
 
     @property
     def open(self) -> bool:

@@ -215,15 +215,15 @@ class _Search:
             return self._stop()
         few = labels.Few.of(self._counted, started)
         self._settle(few, started, False)
-        self._settle(few, started, True)
         apart, before = self._apart(), self._bound
-        branches = proof.branches and not self._best.found.late and not self._over()
-        if branches:
+        rooted = False
+        if proof.branches and not self._best.found.late and not self._over():
             rooted = proof.root(self._limits.share(ROOT_SHARE).deadline)
             self._bound = max(self._bound, proof.bound)
             if rooted:
                 self._by_alpha("branching", proof.grid)
-                self._settle(few, started, True, proof)
+                self._arrange(few, proof)
+        self._settle(few, started, True, proof if rooted else None)
         share = min(MOST_BRANCHING, BRANCHING * (self._bound - before) / max(1, apart)) if proof.open else 0.0
         if share < LEAST_BRANCHING:
             self._moves(self._limits)
@@ -297,12 +297,26 @@ class _Search:
             return
         assert self._best is not None
         value = self._best.found.value
-        within = None if proof is None else proof.within(value + self._carried)
-        settled = few.settle(value, apart, self._limits.deadline, within)
+        proven = None if proof is None else proof.ends(value + self._carried)
+        settled = few.settle(value, apart, self._limits.deadline, proven)
         if settled is not None:
             self._bound = max(self._bound, settled.bound + self._carried)
             if settled.order:
                 self._try("labels", settled.order, (serial,))
+            self._tell("labels")
+
+    def _arrange(self, few: labels.Few | None, proof: Proof) -> None:
+        """Settle few jobs by their starts, with nodes afterwards."""
+        if few is None or self._over():
+            return
+        assert self._best is not None
+        value = self._best.found.value
+        proven = proof.ends(value + self._carried)
+        found = None if proven is None else few.arrange(value, proven, self._limits.deadline)
+        if found is not None:
+            if found.starts:
+                self._offer("labels", found)
+            self._bound = max(self._bound, found.value + self._carried)
             self._tell("labels")
 
     def _scatter(self, started: Pass, first: int) -> None:

@@ -21,7 +21,7 @@ from placement.scheduling.grid import Columns
 from placement.scheduling.modes import Relaxation
 from placement.scheduling.prices import Prices
 from placement.scheduling.spans import NOBODY, Span, counted_by, shares
-from placement.scheduling.tolls import Tolled, Windows, in_windows, tolled
+from placement.scheduling.tolls import Tolled, Tolls, Windows, in_windows, tolled
 
 THIN = 4
 """Of how many moments one is a start of the first columns."""
@@ -209,6 +209,15 @@ class Starts:
 
     def tolled(self, value: int = -1) -> Tolled:
         """Return the bound that the duals prove, for the present windows, and the starts that they call for."""
+        prices, spans, multipliers = self._duals()
+        return tolled(self.relaxed, prices, spans, multipliers, self._windows, value)
+
+    def tolls(self) -> Tolls:
+        """Return what the duals have jobs pay."""
+        return Tolls(self.relaxed, *self._duals())
+
+    def _duals(self) -> tuple[Prices, list[Span], Floats]:
+        """Return prices, and inequalities with their multipliers."""
         assert self._answer is not None
         kinds, slots, resources = len(self.relaxed.kinds), len(self.moments) - 1, len(self.relaxed.profiles)
         duals = np.maximum(-self._answer.duals, 0.0) * self._scale
@@ -216,7 +225,7 @@ class Starts:
         price = price / np.array(self._sizes)[:, None] / np.diff(self.moments)
         price = price[:, np.searchsorted(self.moments, self.edges[:-1], side="right") - 1]
         spans = duals[kinds + resources * slots :]
-        return tolled(self.relaxed, Prices(self.edges, price), self.spans[: len(spans)], spans, self._windows, value)
+        return Prices(self.edges, price), self.spans[: len(spans)], spans
 
     def basis(self) -> Basis:
         """Return the present basis."""
@@ -332,19 +341,12 @@ class Starts:
         self.spans += spans
 
     def _uses(self, columns: Columns) -> Bools:
-        """Return of each resource which columns hold it."""
         return np.array([grid.units(self.relaxed, columns, resource) > 0 for resource in range(len(self._sizes))])
 
     def _some(self, which: Ints) -> Columns:
         one = self.columns
-        return Columns(
-            kind=one.kind[which],
-            part=one.part[which],
-            begin=one.begin[which],
-            end=one.end[which],
-            share=one.share[which],
-            cost=one.cost[which],
-        )
+        kind, part, begin, end = one.kind[which], one.part[which], one.begin[which], one.end[which]
+        return Columns(kind, part, begin, end, one.share[which], one.cost[which])
 
     def _room(self, resource: int, length: int = 0) -> Ints:
         """Return the most units that there are in each span between neighbouring edges, or so long after its end."""

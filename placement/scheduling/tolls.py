@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def tolled(
     value : int, optional
         Of the best schedule known, in milliseconds; -1 where none is.
     """
-    return _Tolls(relaxed, prices, spans, multipliers).bound(windows, value)
+    return Tolls(relaxed, prices, spans, multipliers).bound(windows, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +111,39 @@ class _Way:
         return first + self.run, last + self.run
 
 
-Table = tuple[int, int]
+Key = tuple[int, int]
 """A resource, and a length."""
+Table = tuple[int, Ints]
+"""A length, and what is paid from 0 until each moment."""
 
 
-class _Tolls:
+class Tolls:
+    """What jobs pay, in steps of a millisecond times weight.
+
+    Parameters
+    ----------
+    relaxed : Relaxation
+    prices : Prices
+    spans : sequence of Span
+    multipliers : float array
+
+    Attributes
+    ----------
+    steps : int
+        To a unit of price; 0 where the prices are too large to tell anything.
+    """
+
     def __init__(self, relaxed: Relaxation, prices: Prices, spans: Sequence[Span], multipliers: Floats) -> None:
         self._relaxed, self._moments = relaxed, prices.moments
         some = np.flatnonzero(multipliers > 0).tolist()
         self._spans = [spans[number] for number in some]
         rate = np.array([multipliers[number] / (spans[number].end - spans[number].begin) for number in some])
-        self._steps = self._fine(prices, rate)
-        self._rate: list[int] = np.floor(rate * self._steps).astype(np.int64).tolist()
-        self._paid = Paid(prices, self._steps)
-        self._through: dict[Table, Ints] = {}
-        self._anytime: dict[Table, Ints] = {}
-        if self._steps:
+        self.steps = self._fine(prices, rate)
+        self._rate: list[int] = np.floor(rate * self.steps).astype(np.int64).tolist()
+        self._paid = Paid(prices, self.steps)
+        self._through: dict[Key, Ints] = {}
+        self._anytime: dict[Key, Ints] = {}
+        if self.steps:
             self._tables()
 
     def _fine(self, prices: Prices, rate: Floats) -> int:
@@ -149,7 +167,7 @@ class _Tolls:
     def _tables(self) -> None:
         """Make tables of what each kind pays from 0 until each moment, by resource and length."""
         size = len(self._relaxed.kinds), len(self._moments)
-        change: dict[tuple[Table, bool], Ints] = defaultdict(lambda: np.zeros(size, dtype=np.int64))
+        change: dict[tuple[Key, bool], Ints] = defaultdict(lambda: np.zeros(size, dtype=np.int64))
         for span, rate in zip(self._spans, self._rate, strict=True):
             table = span.resource, span.length
             first, last = np.searchsorted(self._moments, (span.begin, span.end)).tolist()
@@ -172,13 +190,10 @@ class _Tolls:
         """Return the bound for some windows, and narrower ones for what is better than a value."""
         kinds = self._relaxed.kinds
         start, which = np.zeros(len(kinds), dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
-        if not self._steps:
+        if not self.steps:
             return Tolled(-1, start, which, windows)
         least: list[int] = []
-        total = -self._paid.there(self._relaxed)
-        total -= sum(
-            rate * (span.end - span.begin) * span.most for span, rate in zip(self._spans, self._rate, strict=True)
-        )
+        total = -self.worth()[-1]
         ways: dict[int, list[_Way]] = {}
         for number, kind in enumerate(kinds):
             if in_windows(kind):
@@ -191,7 +206,7 @@ class _Tolls:
             total += kind.count * cost
             least.append(cost)
         narrow = windows
-        room = value * self._steps - total
+        room = value * self.steps - total
         if value >= 0 and room >= 0:
             first_, last_ = windows.first.copy(), windows.last.copy()
             for number, of_job in ways.items():
@@ -201,7 +216,19 @@ class _Tolls:
                     first_[number] = max(first_[number], min(low for low, _ in ends))
                     last_[number] = min(last_[number], max(high for _, high in ends))
             narrow = Windows(first_, last_)
-        return Tolled(max(0, -(-total // self._steps)), start, which, narrow)
+        return Tolled(max(0, -(-total // self.steps)), start, which, narrow)
+
+    def worth(self) -> list[int]:
+        """Return what all there is, and what inequalities allow, costs from 0 until each moment."""
+        lengths = np.diff(self._moments).tolist()
+        change = [0] * (len(lengths) + 1)
+        for span, rate in zip(self._spans, self._rate, strict=True):
+            first, last = np.searchsorted(self._moments, (span.begin, span.end)).tolist()
+            change[first] += rate * span.most
+            change[last] -= rate * span.most
+        there, rates = self._paid.there(self._relaxed), accumulate(change[:-1])
+        each = [cost + rate * length for cost, rate, length in zip(there, rates, lengths, strict=True)]
+        return list(accumulate(each, initial=0))
 
     def _ways(self, number: int, kind: Kind, first: int, last: int) -> list[_Way]:
         """Return what the modes cost in which a job of a kind may end in its window; any where none may."""
@@ -216,11 +243,7 @@ class _Tolls:
     def _costs(self, number: int, kind: Kind, mode: Mode, first: int, last: int) -> tuple[Ints, Ints]:
         """Return starts of a job of a kind in a mode between two, and costs; see `_Way`."""
         moments, run = self._moments, mode.run
-        resources = {resource for resource, _ in mode.uses}
-        through = [(length, paid[number]) for (of, length), paid in self._through.items() if of in resources]
-        anytime = [(length, paid[number]) for (of, length), paid in self._anytime.items() if of in resources]
-        through = [(length, paid) for length, paid in through if length < run and paid[-1]]
-        anytime = [(length, paid) for length, paid in anytime if paid[-1]]
+        _, through, anytime = self.tables(number, mode)
         # later it only costs more
         end = int(moments[-1]) + max([0, *(length for length, _ in anytime)])
         last = max(first, min(last, end))
@@ -230,18 +253,39 @@ class _Tolls:
             low, high = np.searchsorted(moments, (first - offset, last - offset), side="right")
             starts.append(moments[low:high] + offset)
         start = np.unique(np.concatenate(starts))
-        # what has no length is paid with the cards
-        paid = self._paid.of(mode.uses).paid + sum(paid for length, paid in through if not length)
-        total = self._until(paid, start + run) - self._until(paid, start)
-        for length, paid in through:
-            if length:
-                total += self._until(paid, start + (run - length)) - self._until(paid, start)
-        for length, paid in anytime:
-            total += self._until(paid, start + run) - self._until(paid, np.maximum(start - length, 0))
-        total += self._steps * kind.weight * (start + (run - kind.release))
-        return start, total
+        return start, self._cost(number, kind, mode, start)
 
-    def _until(self, paid: Ints, times: Ints) -> Ints:
+    def tables(self, number: int, mode: Mode) -> tuple[Ints, list[Table], list[Table]]:
+        """Return what a job of a kind pays from 0 until each moment for what it does in a mode.
+
+        Returns
+        -------
+        (int array, list, list)
+            What it pays wherever it runs; lengths and tables of what it pays where it runs on for so long; and of what
+            it pays where it runs at any moment of that.
+        """
+        resources = {resource for resource, _ in mode.uses}
+        through = [(length, paid[number]) for (of, length), paid in self._through.items() if of in resources]
+        anytime = [(length, paid[number]) for (of, length), paid in self._anytime.items() if of in resources]
+        # what has no length is paid with the cards
+        plain: Ints = self._paid.of(mode.uses).paid + sum(paid for length, paid in through if not length)
+        through = [(length, paid) for length, paid in through if 0 < length < mode.run and paid[-1]]
+        return plain, through, [(length, paid) for length, paid in anytime if paid[-1]]
+
+    def _cost(self, number: int, kind: Kind, mode: Mode, start: Ints) -> Ints:
+        """Return what a job of a kind costs in a mode by some starts."""
+        run = mode.run
+        plain, through, anytime = self.tables(number, mode)
+        total = self.until(plain, start + run) - self.until(plain, start)
+        for length, paid in through:
+            total += self.until(paid, start + (run - length)) - self.until(paid, start)
+        for length, paid in anytime:
+            total += self.until(paid, start + run) - self.until(paid, np.maximum(start - length, 0))
+        total += self.steps * kind.weight * (start + (run - kind.release))
+        found: Ints = total
+        return found
+
+    def until(self, paid: Ints, times: Ints) -> Ints:
         """Return what is paid from 0 until some times, given that until each moment."""
         moments = self._moments
         place = np.minimum(np.searchsorted(moments, times, side="right"), len(moments) - 1)
