@@ -199,6 +199,38 @@ def test_moves_only_make_it_better_and_each_pass_is_whole() -> None:
     assert values[-1] < values[0]
 
 
+def test_moves_of_several_jobs_lose_none_and_keep_the_order_of_jobs() -> None:
+    rng = Random(7)
+    jobs = [
+        job(
+            f"j{n}",
+            1,
+            rng.randint(1, SIZE),
+            rng.randint(1, 30),
+            rng.randint(1, 5),
+            after=(f"j{n - 5}",) if n % 3 == 0 and n >= 5 else (),
+        )
+        for n in range(24)
+    ]
+    work = compile_work(cluster(2, *jobs))
+    by_counts = counted(work)
+    assert by_counts is not None
+    base = present(by_counts)
+    improver = Improver.of(by_counts, base, parallel(by_counts, range(24), base).starts, 0)
+    assert improver is not None
+    seen = []
+    for moves in range(20, 420, 20):
+        best = improver.run(lambda done, moves=moves: done >= moves)  # type: ignore[misc]
+        begin = {one: start for one, start, _, _ in best.starts}
+        end = {one: until for one, _, until, _ in best.starts}
+        assert sorted(begin) == list(range(24))
+        assert all(end[other] <= begin[one] for one in begin for other in work.after[one])
+        assert best.value == sum(by_counts.weight[one] * end[one] for one in end)
+        seen.append(best.value)
+    assert seen == sorted(seen, reverse=True)
+    assert seen[-1] < seen[0]
+
+
 def test_there_are_no_moves_where_their_part_of_the_time_is_over() -> None:
     work = compile_work(random_cluster(3))
     by_counts = counted(work)

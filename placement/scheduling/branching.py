@@ -33,8 +33,8 @@ ROOT_NEAR, NEAR = 2e-4, 1e-3
 """How near the value of the program is to come to the bound by further starts, as a part of it."""
 PRICED = 4
 """Rounds of further starts."""
-ROOT_MOST, MOST = 80, 25
-"""Inequalities that are added in a round."""
+ROOT_MOST, MOST, JOBS_EACH = 80, 8, 8
+"""Inequalities that are added in a round: at first, and in each node, or one for so many jobs where that is more."""
 LEAST_GAIN = 3e-4
 """By what part of it a round has to lift the value for another one."""
 LONG_EVERY = 4
@@ -200,7 +200,8 @@ class Tree:
     def _lift(self, root: bool, lengths: tuple[int, ...], value: int = UNKNOWN) -> bool:
         """Lift the bound by inequalities, while it is below a value; return whether that came to an end."""
         starts = self._starts
-        rounds, near, most = (ROOT_ROUNDS, ROOT_NEAR, ROOT_MOST) if root else (ROUNDS, NEAR, MOST)
+        few = max(MOST, len(starts.relaxed.kinds) // JOBS_EACH)
+        rounds, near, most = (ROOT_ROUNDS, ROOT_NEAR, ROOT_MOST) if root else (ROUNDS, NEAR, few)
         if not self._priced(near, value):
             return False
         for _ in range(rounds):

@@ -1,10 +1,12 @@
-"""Better orders for serial passes, found by moving one job at a time.
+"""Better orders for serial passes, found by moving jobs: one, a few neighbours together, or two that change places.
 
 Whoever waits moves before one that started while it waited, or one that keeps others waiting moves behind some of them,
 most often by few places; what comes out worse is accepted by chance, the less so the worse it is and the later
-(simulated annealing, Kirkpatrick, Gelatt and Vecchi, Science 220, 1983). Only what comes after the first changed place
-is passed through again, and no further than the jobs so far have lost more than is accepted: what comes later seldom
-makes up for it.
+(simulated annealing, Kirkpatrick, Gelatt and Vecchi, Science 220, 1983). Neighbours that fill the time between two wide
+gangs have to move together, for one by one each move is worse. Only what comes after the first changed place is passed
+through again, and no further than the jobs so far have lost more than is accepted: what comes later seldom makes up for
+it. Orders are not sorted by start in between: a job that fills a gap that others leave comes late in the order, and
+moves with what makes the gap.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from placement.scheduling.counts import Counted, Profile
 from placement.scheduling.lines import Line, Passed, Passing
 from placement.scheduling.passes import Pass, Start
 
-HOT, MOST_HOT, COLD = 20.0, 0.02, 0.005
-"""By which part of its value a schedule may be worse at first on average, times the square of the number of jobs, and
-at most; and by which part of that at last. Found by trial on 30 to 300 jobs."""
+HOT, MOST_HOT, COLD = 4000.0, 0.04, 0.005
+"""By which part of its value a schedule may be worse at first on average, times the cube of the number of jobs, and at
+most; and by which part of that at last. Found by trial on 30 to 200 jobs."""
 OTHER, BACKWARD, UNIFORM = 0.25, 0.4, 0.7
 """Part of the moves that go to cards of another model; and of the others those that go behind others, and those of any
 job, where others are of jobs by their weight and wait."""
+SEVERAL, MEAN, SWAPPED = 0.3, 6.0, 0.3
+"""Part of the moves that are of several neighbours together, how many on average beyond two, and swaps."""
 FEW = 16
 """Jobs up to which all moves go to any place."""
 
@@ -73,7 +77,7 @@ class Improver:
 
     def run(self, done: Callable[[int], float]) -> Pass:
         """Move jobs until all is done, of which a function tells the part after so many moves; return the best pass."""
-        hot = min(MOST_HOT, HOT / max(1, len(self._cost)) ** 2) * self._value
+        hot = min(MOST_HOT, HOT / max(1, len(self._cost)) ** 3) * self._value
         while (part := done(self.moves)) < 1:
             self.moves += 1
             limit = self._value + int(hot * COLD**part * self._rng.expovariate(1))
@@ -123,22 +127,32 @@ class Improver:
         return True
 
     def _move(self, limit: int) -> None:
-        """Move a job in its line."""
+        """Move a job in its line, or several."""
         line, place = self._chosen()
         rng, order = self._rng, line.order
         count = len(order)
-        if rng.random() < BACKWARD:
+        size = 1
+        if rng.random() < SEVERAL:
+            size = min(2 + int(rng.expovariate(1 / MEAN)), count - place)
+        behind = rng.random() < BACKWARD
+        if behind:
             end = line.passed.starts[place][2]
-            most = (bisect_left(line.moments, end) if count > FEW else count) - 1 - place
-            target = place + int((max(0, most) + 1) ** rng.random())
+            most = (bisect_left(line.moments, end) if count > FEW else count) - size - place
         else:
             most = place - (bisect_left(line.moments, self._work.release[order[place]]) if count > FEW else 0)
-            target = place - int((max(0, most) + 1) ** rng.random())
         if most <= 0:
             return
+        by = int((most + 1) ** rng.random())
         changed = order.copy()
-        changed.insert(target, changed.pop(place))
-        span = min(place, target), max(place, target)
+        if rng.random() < SWAPPED:
+            other = place + size - 1 + by if behind else place - by
+            changed[place], changed[other] = changed[other], changed[place]
+            span = min(place, other), max(place, other)
+        else:
+            target = place + by if behind else place - by
+            del changed[place : place + size]
+            changed[target:target] = order[place : place + size]
+            span = min(place, target), max(place, target) + size - 1
         if self._ordered and not self._keeps_order(changed, *span):
             return
         passed = self._again(line, changed, span, limit)
