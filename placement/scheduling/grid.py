@@ -20,17 +20,31 @@ from itertools import pairwise
 import numpy as np
 
 from placement.exact.arrays import Floats, Program
-from placement.instance import Ints
+from placement.instance import Bools, Ints
 from placement.scheduling.area import area_bound
 from placement.scheduling.modes import Relaxation, relaxation
 from placement.scheduling.multiples import Multiples
-from placement.scheduling.prices import Prices, priced
+from placement.scheduling.near import near
+from placement.scheduling.prices import Prices, on_lines, priced
 from placement.scheduling.work import Work
 
 FIRST = 120_000
-"""Length of the first slots, in milliseconds."""
-RATIOS = (1.5, 1.2, 1.06, 1.03)
-"""Of grids, one after the other while there is time, each of which takes 2 to 3 times as long as the one before."""
+"""Length of the first slots of coarse grids, in milliseconds."""
+GRIDS = (
+    (1.5, FIRST),
+    (1.2, FIRST),
+    (1.06, FIRST),
+    (1.03, FIRST),
+    (1.015, FIRST // 2),
+    (1.0075, FIRST // 4),
+    (1.004, FIRST // 8),
+    (1.002, FIRST // 16),
+)
+"""Ratio of each moment to the one before, and least length of a slot in milliseconds, of grids, one after the other."""
+THINNED = 1.06
+"""Ratio of the first grid after which only starts near the best are columns (`placement.scheduling.near`)."""
+SLOWER, THINNED_SLOWER, MOST_STARTS = 4, 2, 2_000_000
+"""How many times as long as the one before a grid may take, and one of few starts; and starts that it has at most."""
 SPLITS = (1, 4, 16)
 """Into how many pieces slots are cut, for prices that change on a line from the middle of a slot to the next."""
 ROOM = 1.15
@@ -76,11 +90,14 @@ class GridBound:
         By job that counts, moments and the part of it that has started by each of them; empty where nothing was found.
     runs : dict of int to int
         By job of which all work is done at a stretch, how long it runs in the mode that has the largest part of it.
+    prices : Prices, optional
+        That prove the bound, where the program does.
     """
 
     bound: int
     masses: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
     runs: dict[int, int] = field(default_factory=dict)
+    prices: Prices | None = None
 
     def at(self, part: float) -> dict[int, float]:
         """Return by job when so much of it has started (its alpha point)."""
@@ -116,14 +133,30 @@ def bound_of(relaxed: Relaxation, deadline: float) -> GridBound:
     up = Multiples.of(relaxed).up
     best = GridBound(up(area_bound(relaxed)))
     took = 0.0
-    for ratio in RATIOS:
+    for number, (ratio, first) in enumerate(GRIDS):
         began = time.monotonic()
-        if began + 4 * took > deadline:
+        thinned = number > 0 and GRIDS[number - 1][0] <= THINNED
+        if began + (THINNED_SLOWER if thinned else SLOWER) * took > deadline:
             break
-        found = _bound(relaxed, ratio, FIRST, deadline)
-        best = GridBound(max(best.bound, up(found.bound)), found.masses or best.masses, found.runs or best.runs)
+        if thinned and (best.prices is None or _starts(relaxed, grid(relaxed, ratio, first)) > MOST_STARTS):
+            break
+        found = _bound(relaxed, ratio, first, deadline, best.prices if thinned else None)
+        better = found.prices is not None and (best.prices is None or up(found.bound) >= best.bound)
+        best = GridBound(
+            max(best.bound, up(found.bound)),
+            found.masses or best.masses,
+            found.runs or best.runs,
+            found.prices if better else best.prices,
+        )
+        if thinned and not better:
+            break
         took = time.monotonic() - began
     return best
+
+
+def _starts(relaxed: Relaxation, moments: Ints) -> int:
+    """Return about how many starts there are on a grid."""
+    return sum(len(kind.parts) for kind in relaxed.kinds) * len(moments)
 
 
 def grid_bound(
@@ -146,7 +179,8 @@ def grid_bound(
     return _bound(relaxation(work, out), ratio, first, deadline)
 
 
-def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float) -> GridBound:
+def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float, coarse: Prices | None = None) -> GridBound:
+    """Return the bound of one grid; of starts that are near the best at prices of a coarser one, if these are given."""
     least = area_bound(relaxed)
     if not any(kind.weight and mode.uses for kind in relaxed.kinds for mode in kind.parts):
         return GridBound(least)
@@ -155,15 +189,23 @@ def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float) -> Gr
 
     moments = grid(relaxed, ratio, first)
     columns = columns_of(relaxed, moments)
+    if coarse is not None:
+        one = columns
+        columns = chosen(one, near(relaxed, coarse, moments, one.kind, one.part, one.begin, one.end, one.cost))
     left = max(0.0, deadline - time.monotonic())
     solved = solve(program(relaxed, moments, columns), time_limit=left, options=OPTIONS)
     if solved.row_duals is None or solved.x is None:
         return GridBound(least)
     prices = prices_of(relaxed, moments, columns, solved.row_duals)
-    for pieces in SPLITS:
-        least = max(least, priced(relaxed, _split(moments, prices, pieces)).bound)
+    proving = None
+    # of fine slots prices that change on a line prove next to nothing more
+    for pieces in SPLITS if coarse is None else SPLITS[:1]:
+        split = on_lines(moments, prices, pieces)
+        bound = priced(relaxed, split).bound
+        if bound >= least:
+            least, proving = bound, split
     x = solved.x[: len(columns.kind)]
-    return GridBound(least, masses(relaxed, columns, x), runs(relaxed, columns, x))
+    return GridBound(least, masses(relaxed, columns, x), runs(relaxed, columns, x), proving)
 
 
 # --- the program ---------------------------------------------------------------------------------------------
@@ -213,6 +255,18 @@ def columns_of(relaxed: Relaxation, moments: Ints) -> Columns:
 
 def _piece(kind: int, part: int, begin: Ints, end: Ints, share: Floats, cost: Floats) -> Columns:
     return Columns(np.full(len(begin), kind), np.full(len(begin), part), begin, end, share, cost)
+
+
+def chosen(columns: Columns, which: Ints | Bools) -> Columns:
+    """Return some of the columns."""
+    return Columns(
+        kind=columns.kind[which],
+        part=columns.part[which],
+        begin=columns.begin[which],
+        end=columns.end[which],
+        share=columns.share[which],
+        cost=columns.cost[which],
+    )
 
 
 def program(relaxed: Relaxation, moments: Ints, columns: Columns) -> Program:
@@ -340,13 +394,3 @@ def runs(relaxed: Relaxation, columns: Columns, x: Floats) -> dict[int, int]:
             mass = np.bincount(columns.part[mine], weights=x[mine], minlength=len(kind.modes))
             found |= dict.fromkeys(kind.jobs, kind.modes[int(mass.argmax())].run)
     return found
-
-
-def _split(moments: Ints, prices: Floats, pieces: int) -> Prices:
-    """Return prices that change on a line between the middles of slots, in steps; the same for one piece."""
-    if pieces == 1:
-        return Prices(moments, prices)
-    steps = np.diff(moments)[:, None] * np.arange(pieces)[None, :] // pieces
-    cut = np.unique(np.append((moments[:-1, None] + steps).reshape(-1), moments[-1]))
-    middle, of_slot = (cut[:-1] + cut[1:]) / 2, (moments[:-1] + moments[1:]) / 2
-    return Prices(cut, np.array([np.interp(middle, of_slot, price) for price in prices]))

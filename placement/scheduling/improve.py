@@ -19,15 +19,22 @@ from placement.scheduling.bits import Future
 from placement.scheduling.counts import Counted, Profile
 from placement.scheduling.lines import Line, Passed, Passing
 from placement.scheduling.passes import Pass, Start
+from placement.scheduling.switches import Losses, Switches
 
 HOT, MOST_HOT, COLD = 4000.0, 0.04, 0.005
 """By which part of its value a schedule may be worse at first on average, times the cube of the number of jobs, and at
 most; and by which part of that at last. Found by trial on 30 to 200 jobs."""
-OTHER, BACKWARD, UNIFORM = 0.25, 0.4, 0.7
+SEVERAL_HOT, MOST_SEVERAL_HOT = 40.0, 0.02
+"""The same where some jobs may run on cards of several models, times the square; by trial on 300."""
+OTHER, BACKWARD, UNIFORM = 0.08, 0.4, 0.7
 """Part of the moves that go to cards of another model; and of the others those that go behind others, and those of any
 job, where others are of jobs by their weight and wait."""
 SEVERAL, MEAN, SWAPPED = 0.3, 6.0, 0.3
 """Part of the moves that are of several neighbours together, how many on average beyond two, and swaps."""
+WORSE = 2.0
+"""How many times as much worse than others moves to cards of another model may be: orders fit them only later."""
+EXCHANGED, AROUND = 0.4, 8
+"""Part of the moves to cards of another model in which another job comes back, and places there that it is within."""
 FEW = 16
 """Jobs up to which all moves go to any place."""
 
@@ -43,9 +50,13 @@ class Improver:
     starts : sequence of Start
         A schedule to begin with.
     seed : int
+    losses : mapping of int to mapping of int to float, optional
+        What jobs lose on cards of some models (`placement.scheduling.switches`).
     """
 
-    def __init__(self, work: Counted, base: Profile, starts: Sequence[Start], seed: int) -> None:
+    def __init__(
+        self, work: Counted, base: Profile, starts: Sequence[Start], seed: int, losses: Losses | None = None
+    ) -> None:
         self._work = work
         self._rng = random.Random(seed)
         self._ordered = any(work.work.after)
@@ -61,11 +72,15 @@ class Improver:
         self.best = Pass([], 0, [])
         self.moves = 0
         self._first = order
+        cost = sum(work.weight[job] * (end - work.release[job]) for job, _, end, _ in starts) / max(1, len(order))
+        self._switches = Switches(work, self._several, losses or {}, cost)
 
     @classmethod
-    def of(cls, work: Counted, base: Profile, starts: Sequence[Start], seed: int) -> Improver | None:
+    def of(
+        cls, work: Counted, base: Profile, starts: Sequence[Start], seed: int, losses: Losses | None = None
+    ) -> Improver | None:
         """Return one that goes on from a schedule; None where its serial pass ends some job after a hard deadline."""
-        found = cls(work, base, starts, seed)
+        found = cls(work, base, starts, seed, losses)
         for number, line in enumerate(found._lines):
             order = [job for job in found._first if found._line_of(job) == number]
             passed = found._again(line, order, (0, -1), None)
@@ -77,14 +92,16 @@ class Improver:
 
     def run(self, done: Callable[[int], float]) -> Pass:
         """Move jobs until all is done, of which a function tells the part after so many moves; return the best pass."""
-        hot = min(MOST_HOT, HOT / max(1, len(self._cost)) ** 3) * self._value
+        jobs = max(1, len(self._cost))
+        several = min(MOST_SEVERAL_HOT, SEVERAL_HOT / jobs**2)
+        hot = (several if self._several else min(MOST_HOT, HOT / jobs**3)) * self._value
         while (part := done(self.moves)) < 1:
             self.moves += 1
-            limit = self._value + int(hot * COLD**part * self._rng.expovariate(1))
+            worse = hot * COLD**part * self._rng.expovariate(1)
             if self._several and self._rng.random() < OTHER:
-                self._change(limit)
+                self._change(self._value + int(WORSE * worse))
             else:
-                self._move(limit)
+                self._move(self._value + int(worse))
             if self._value < self.best.value:
                 self._best()
         return self.best
@@ -93,28 +110,30 @@ class Improver:
 
     def _change(self, limit: int) -> None:
         """Let some job run on cards of another model."""
-        job = self._rng.choice(self._several)
+        job, kind = self._switches.draw(self._kinds, self._rng)
         before, line = self._kinds[job], self._lines[self._line_of(job)]
-        others = len(self._work.gangs[self._work.job_class[job]].kinds) - 1
+        if self._rng.random() < EXCHANGED:
+            self._exchange(job, kind, limit)
+            return
         place = line.order.index(job)
-        self._kinds[job] = (before + self._rng.randrange(1, others + 1)) % (others + 1)
+        start = self._switches.start(job, line.passed.starts[place][1:3], kind, self._rng)
+        self._kinds[job] = kind
         other = self._lines[self._line_of(job)]
         if other is line:
             passed = self._again(line, line.order, (place, place), limit)
             if passed is not None:
                 self._set(line, passed)
                 return
-        elif self._cross(job, line, place, other, limit):
+        elif self._cross(job, line, place, other, bisect_left(other.moments, start), limit):
             return
         self._kinds[job] = before
 
-    def _cross(self, job: int, line: Line, place: int, other: Line, limit: int) -> bool:
-        """Move a job from a line to another, to where jobs start when it did; return whether that is accepted."""
+    def _cross(self, job: int, line: Line, place: int, other: Line, at: int, limit: int) -> bool:
+        """Move a job from a place of a line to one of another; return whether that is accepted."""
         left = self._again(line, line.order[:place] + line.order[place + 1 :], (place, -1), None, -self._cost[job])
         if left is None:
             return False
-        start, cost = line.passed.starts[place][1], self._cost[job]
-        at = bisect_left(other.moments, start)
+        cost = self._cost[job]
         self._cost[job] = 0
         passed = self._again(
             other, [*other.order[:at], job, *other.order[at:]], (at, -1), limit, left.value - self._value
@@ -125,6 +144,45 @@ class Improver:
         self._set(line, left)
         self._set(other, passed)
         return True
+
+    def _exchange(self, job: int, kind: int, limit: int) -> None:
+        """Let a job take the place of one that starts at about the same time on cards of another model, and that its.
+
+        Parameters
+        ----------
+        job : int
+        kind : int
+            On which it is to run.
+        limit : int
+        """
+        before, line = self._kinds[job], self._lines[self._line_of(job)]
+        place = line.order.index(job)
+        other = self._lines[self._line_of(job, kind)]
+        at = bisect_left(other.moments, line.passed.starts[place][1])
+        pairs = [
+            (one, number)
+            for one in other.order[max(0, at - AROUND) : at + AROUND]
+            for number in range(len(self._work.gangs[self._work.job_class[one]].kinds))
+            if self._lines[self._line_of(one, number)] is line
+        ]
+        if other is line or not pairs:
+            return
+        partner, back = self._switches.partner(pairs, self._rng)
+        there = other.order.index(partner)
+        here, cost = self._kinds[partner], (self._cost[job], self._cost[partner])
+        self._kinds[job], self._kinds[partner] = kind, back
+        # each costs in place of the other
+        self._cost[job], self._cost[partner] = cost[1], cost[0]
+        one, two = line.order.copy(), other.order.copy()
+        one[place], two[there] = partner, job
+        left = self._again(line, one, (place, -1), None)
+        passed = None if left is None else self._again(other, two, (there, -1), limit, left.value - self._value)
+        if left is None or passed is None:
+            self._kinds[job], self._kinds[partner] = before, here
+            self._cost[job], self._cost[partner] = cost
+            return
+        self._set(line, left)
+        self._set(other, passed)
 
     def _move(self, limit: int) -> None:
         """Move a job in its line, or several."""
@@ -188,8 +246,10 @@ class Improver:
 
     # --- passes --------------------------------------------------------------------------------------------------
 
-    def _line_of(self, job: int) -> int:
-        return self._line_of_pool[self._work.gangs[self._work.job_class[job]].kinds[self._kinds[job]].pool]
+    def _line_of(self, job: int, kind: int | None = None) -> int:
+        """Return the number of the line of a job on nodes of a kind; of that on which it runs if absent."""
+        number = self._kinds[job] if kind is None else kind
+        return self._line_of_pool[self._work.gangs[self._work.job_class[job]].kinds[number].pool]
 
     def _again(
         self, line: Line, order: Sequence[int], changed: tuple[int, int], limit: int | None, more: int = 0

@@ -19,11 +19,12 @@ Everything is a whole number here, prices too, so nothing is lost to rounding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
+from placement.exact.arrays import Floats
 from placement.instance import Ints
 from placement.scheduling.area import trivial_bound
 from placement.scheduling.modes import Kind, Mode, Relaxation
@@ -70,7 +71,7 @@ class Priced:
 def priced(relaxation: Relaxation, prices: Prices) -> Priced:
     """Return the bound that prices give."""
     kinds = relaxation.kinds
-    steps = _steps(relaxation, prices)
+    steps = steps_of(relaxation, prices)
     if not steps or not kinds:
         start = np.array([kind.start for kind in kinds], dtype=np.int64)
         return Priced(trivial_bound(relaxation), start, np.zeros_like(start))
@@ -87,7 +88,40 @@ def priced(relaxation: Relaxation, prices: Prices) -> Priced:
     return Priced(-(-total // steps), np.array(starts, dtype=np.int64), np.array(modes, dtype=np.int64))
 
 
-def _steps(relaxation: Relaxation, prices: Prices) -> int:
+def on_lines(moments: Ints, prices: Floats, pieces: int) -> Prices:
+    """Return prices of slots that change on a line between the middles of slots, in steps; the same for one piece."""
+    if pieces == 1:
+        return Prices(moments, prices)
+    steps = np.diff(moments)[:, None] * np.arange(pieces)[None, :] // pieces
+    cut = np.unique(np.append((moments[:-1, None] + steps).reshape(-1), moments[-1]))
+    middle, of_slot = (cut[:-1] + cut[1:]) / 2, (moments[:-1] + moments[1:]) / 2
+    return Prices(cut, np.array([np.interp(middle, of_slot, price) for price in prices]))
+
+
+def losses(relaxation: Relaxation, prices: Prices) -> dict[int, dict[int, float]]:
+    """Return by job, of those that run at a stretch, how much more it costs at least in modes of a run time.
+
+    That is at some prices, and more than in the mode in which it costs least, in milliseconds times weight.
+    """
+    steps = steps_of(relaxation, prices)
+    if not steps:
+        return {}
+    paid = Paid(prices, steps)
+    found: dict[int, dict[int, float]] = {}
+    for kind in relaxation.kinds:
+        if kind.whole and kind.kept is None:
+            cost: dict[int, int] = {}
+            for mode in kind.modes:
+                each = paid.least(replace(kind, modes=(mode,)))[0]
+                cost[mode.run] = min(each, cost.get(mode.run, each))
+            least = min(cost.values())
+            lost = {run: (each - least) / steps for run, each in cost.items()}
+            for job in kind.jobs:
+                found[job] = lost
+    return found
+
+
+def steps_of(relaxation: Relaxation, prices: Prices) -> int:
     """Return the steps to a unit of price with which no number leaves 64 bits; 0 where one does anyway."""
     horizon = int(prices.moments[-1])
     most = 1.0

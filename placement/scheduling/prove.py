@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from placement.scheduling.grid import GridBound, bound_of, grid
 from placement.scheduling.modes import relaxation
+from placement.scheduling.prices import losses
 from placement.scheduling.tolls import in_windows
 from placement.scheduling.work import Work
 
@@ -20,6 +21,8 @@ Offer = Callable[[dict[int, float]], int]
 """Told when each job starts in a relaxed schedule; returns the value of the best timetable known."""
 MOST_JOBS = 400
 """Jobs up to which ends are branched on."""
+MOST_MIXED = 80
+"""The same where all jobs have several modes: no inequality tells of them, and the bound's grids are finer."""
 SLOTS, RATIO = 500, 1.02
 """Least part of the time in which all is done, up to the next power of two, that a slot of the grid is; and how many
 times as long each moment of it is as the last."""
@@ -53,11 +56,18 @@ class Proof:
         self.grid = bound_of(self._relaxed, deadline)
         self.bound = self.grid.bound
 
+    def losses(self) -> dict[int, dict[int, float]]:
+        """Return what jobs lose in their modes at the prices that prove the bound; see `prices.losses`."""
+        if self.grid.prices is None or all(len(kind.modes) < 2 for kind in self._relaxed.kinds):
+            return {}
+        return losses(self._relaxed, self.grid.prices)
+
     @property
     def branches(self) -> bool:
         """Whether ends may be branched on."""
         counted = [kind for kind in self._relaxed.kinds if kind.weight and in_windows(kind) and kind.modes[0].uses]
-        return 1 < self._jobs <= MOST_JOBS and len(counted) > 0
+        most = MOST_JOBS if any(len(kind.modes) == 1 for kind in counted) else MOST_MIXED
+        return 1 < self._jobs <= most and len(counted) > 0
 
     @property
     def _jobs(self) -> int:
@@ -84,7 +94,7 @@ class Proof:
         self.bound = max(self.bound, tree.bound)
         if done:
             self._tree = tree
-            self.grid = GridBound(tree.bound, *starts.said())
+            self.grid = GridBound(tree.bound, *starts.said(), self.grid.prices)
         return done
 
     def ends(self, value: int) -> Ends | None:

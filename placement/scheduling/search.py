@@ -23,6 +23,7 @@ from placement.scheduling.left_out import perhaps_left_out, with_all_after
 from placement.scheduling.passes import FIRST, Pass, ordered, parallel, present, serial
 from placement.scheduling.progress import Report, silent
 from placement.scheduling.prove import Proof
+from placement.scheduling.switches import Losses
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
 from placement.solver import Limits, Stop
@@ -126,6 +127,7 @@ class _Search:
         self._bound = 0
         # by whether it is a parallel one
         self._longest: dict[bool, float] = {}
+        self._losses: Losses = {}
 
     def run(self) -> Found:
         """Search."""
@@ -205,6 +207,7 @@ class _Search:
         out = perhaps_left_out(self._work, self._never, found.rank(self._counted)[0])
         proof = Proof(self._work, time.monotonic() + BOUND_SHARE * self._limits.left, out, self._seed)
         self._bound = max(0, proof.bound)
+        self._losses = proof.losses()
         self._tell("bound")
         return proof
 
@@ -266,7 +269,7 @@ class _Search:
             if self._over() or not limits.left:
                 return
             started = self._best.found
-            improver = Improver.of(self._counted, self._base, started.starts, self._seed + number)
+            improver = Improver.of(self._counted, self._base, started.starts, self._seed + number, self._losses)
             if improver is None:
                 return
             self._move(improver, most, started.late, limits.share(1 / (times - number)))
@@ -324,7 +327,7 @@ class _Search:
         """Move jobs from one schedule in several ways, since what is found for few jobs is to be the best."""
         for seed in range(first, first + SCATTERED):
             if not self._over():
-                improver = Improver.of(self._counted, self._base, started.starts, self._seed + seed)
+                improver = Improver.of(self._counted, self._base, started.starts, self._seed + seed, self._losses)
                 if improver is None:
                     return
                 self._move(improver, FIRST_MOVES, started.late, self._limits)

@@ -286,7 +286,7 @@ class Starts:
         """Return the columns of the solution that hold a resource and of whose kinds inequalities can tell."""
         used = np.flatnonzero(self.mass > 1e-9)
         used = used[self._covered[resource][self.columns.kind[used]] > 0]
-        found: Ints = used[grid.units(self.relaxed, self._some(used), resource) > 0]
+        found: Ints = used[grid.units(self.relaxed, grid.chosen(self.columns, used), resource) > 0]
         return found
 
     def _broken(self, resource: int, length: int, holds: Ints) -> list[tuple[float, Span]]:
@@ -342,11 +342,6 @@ class Starts:
 
     def _uses(self, columns: Columns) -> Bools:
         return np.array([grid.units(self.relaxed, columns, resource) > 0 for resource in range(len(self._sizes))])
-
-    def _some(self, which: Ints) -> Columns:
-        one = self.columns
-        kind, part, begin, end = one.kind[which], one.part[which], one.begin[which], one.end[which]
-        return Columns(kind, part, begin, end, one.share[which], one.cost[which])
 
     def _room(self, resource: int, length: int = 0) -> Ints:
         """Return the most units that there are in each span between neighbouring edges, or so long after its end."""

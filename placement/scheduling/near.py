@@ -1,0 +1,56 @@
+"""Which starts of a finer grid are worth having: those that cost little more than the best, at prices of a coarser one.
+
+Most starts are far too late, or on the wrong cards, at any prices that are nearly right. Without them a program is a
+small part of the whole, and its duals are as good: what they prove is proven of all starts (`placement.scheduling.
+prices`), also of those that were left out.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from placement.exact.arrays import Floats
+from placement.instance import Bools, Ints
+from placement.scheduling.modes import Relaxation
+from placement.scheduling.prices import Paid, Prices, steps_of
+from placement.scheduling.tolls import in_windows
+
+NEAR = 0.4
+"""How much more than the best start of its job one may cost, as a part of what jobs cost on average."""
+THIN = 16
+"""Of how many moments one is a start whatever it costs, so that there is a schedule."""
+
+
+def near(
+    relaxed: Relaxation, prices: Prices, moments: Ints, kind: Ints, part: Ints, begin: Ints, end: Ints, cost: Floats
+) -> Bools:
+    """Return which starts are worth having; all of jobs that do not run at a stretch.
+
+    Parameters
+    ----------
+    relaxed : Relaxation
+    prices : Prices
+    moments : int array
+        Of the grid of these starts.
+    kind, part, begin, end, cost
+        Of each start, as in `placement.scheduling.grid.Columns`; all of a kind in one mode side by side.
+    """
+    steps = steps_of(relaxed, prices)
+    if not steps:
+        return np.ones(len(kind), dtype=np.bool_)
+    paid = Paid(prices, steps)
+    whole = np.array([in_windows(one) for one in relaxed.kinds])[kind]
+    total = cost.copy()
+    edges = np.flatnonzero((np.diff(kind, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0))
+    for first, last in pairwise([*edges.tolist(), len(kind)]):
+        if whole[first]:
+            held = paid.of(relaxed.kinds[kind[first]].parts[part[first]].uses)
+            total[first:last] += (held.until(end[first:last]) - held.until(begin[first:last])) / steps
+    least = np.full(len(relaxed.kinds), np.inf)
+    np.minimum.at(least, kind, total)
+    few = total <= least[kind] + NEAR * max(0.0, float(least.mean()))
+    last_of_kind = np.diff(kind, append=-1) != 0
+    found: Bools = few | ~whole | last_of_kind | np.isin(begin, moments[::THIN])
+    return found
