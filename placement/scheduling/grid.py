@@ -41,7 +41,7 @@ GRIDS = (
     (1.002, FIRST // 16),
 )
 """Ratio of each moment to the one before, and least length of a slot in milliseconds, of grids, one after the other."""
-THINNED = 1.06
+THINNED = 1.2
 """Ratio of the first grid after which only starts near the best are columns (`placement.scheduling.near`)."""
 SLOWER, THINNED_SLOWER, MOST_STARTS = 4, 2, 2_000_000
 """How many times as long as the one before a grid may take, and one of few starts; and starts that it has at most."""

@@ -24,7 +24,7 @@ from placement.scheduling.switches import Losses, Switches
 HOT, MOST_HOT, COLD = 4000.0, 0.04, 0.005
 """By which part of its value a schedule may be worse at first on average, times the cube of the number of jobs, and at
 most; and by which part of that at last. Found by trial on 30 to 200 jobs."""
-SEVERAL_HOT, MOST_SEVERAL_HOT = 40.0, 0.02
+SEVERAL_HOT, MOST_SEVERAL_HOT = 20.0, 0.02
 """The same where some jobs may run on cards of several models, times the square; by trial on 300."""
 OTHER, BACKWARD, UNIFORM = 0.08, 0.4, 0.7
 """Part of the moves that go to cards of another model; and of the others those that go behind others, and those of any
@@ -90,11 +90,18 @@ class Improver:
         found._best()
         return found
 
-    def run(self, done: Callable[[int], float]) -> Pass:
-        """Move jobs until all is done, of which a function tells the part after so many moves; return the best pass."""
+    def run(self, done: Callable[[int], float], heat: float = 1.0) -> Pass:
+        """Move jobs until all is done, of which a function tells the part after so many moves; return the best pass.
+
+        Parameters
+        ----------
+        done : callable
+        heat : float, optional
+            How many times as much worse than usual a schedule may be.
+        """
         jobs = max(1, len(self._cost))
-        several = min(MOST_SEVERAL_HOT, SEVERAL_HOT / jobs**2)
-        hot = (several if self._several else min(MOST_HOT, HOT / jobs**3)) * self._value
+        several = min(MOST_SEVERAL_HOT, heat * SEVERAL_HOT / jobs**2)
+        hot = (several if self._several else min(MOST_HOT, heat * HOT / jobs**3)) * self._value
         while (part := done(self.moves)) < 1:
             self.moves += 1
             worse = hot * COLD**part * self._rng.expovariate(1)

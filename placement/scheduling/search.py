@@ -38,6 +38,9 @@ search ends where there is no clock."""
 MOVED = 700.0
 """Jobs, by their square, that are moved for a second before they are moved anew from the best schedule; by trial: what
 comes out differs more from one time to the next than by how long it takes."""
+SCOUTS, SCOUTING, SCOUT_HEAT = 3, 0.5, 2.0
+"""How often jobs that may run on several models are moved anew from one schedule before they are from the best of what
+that gives, part of the time in which they are, and heat of these moves. What differs is mostly who gets which cards."""
 
 ROOT_SHARE = 0.3
 """Part of the time left that lifting the bound gets before branching."""
@@ -265,6 +268,8 @@ class _Search:
         jobs = len(self._best.found.starts)
         times = 1 if limits.deadline == math.inf else max(1, int(limits.left * MOVED / jobs**2))
         most = max(FIRST_MOVES, MOVES // jobs) if limits.deadline == math.inf else math.inf
+        if times == 1 and self._losses and limits.deadline < math.inf and not self._over():
+            self._scout(limits.share(SCOUTING))
         for number in range(times):
             if self._over() or not limits.left:
                 return
@@ -274,7 +279,18 @@ class _Search:
                 return
             self._move(improver, most, started.late, limits.share(1 / (times - number)))
 
-    def _move(self, improver: Improver, most: float, late: list[int], limits: Limits) -> None:
+    def _scout(self, limits: Limits) -> None:
+        """Move jobs from the best schedule in several ways."""
+        assert self._best is not None
+        started = self._best.found
+        for number in range(SCOUTS):
+            # seeds beyond those of later moves
+            improver = Improver.of(self._counted, self._base, started.starts, self._seed + 100 + number, self._losses)
+            if improver is None or self._over():
+                return
+            self._move(improver, math.inf, started.late, limits.share(1 / (SCOUTS - number)), SCOUT_HEAT)
+
+    def _move(self, improver: Improver, most: float, late: list[int], limits: Limits, heat: float = 1.0) -> None:
         """Make so many moves, or until the time is up; they leave out what was left out."""
         whole = limits.left
 
@@ -288,7 +304,7 @@ class _Search:
                 return 1.0
             return max(moves / most, 0.0 if whole == math.inf else 1 - limits.left / whole)
 
-        improver.run(done)
+        improver.run(done, heat)
         offer()
 
     def _settle(self, few: labels.Few | None, started: Pass, apart: bool, proof: Proof | None = None) -> None:
