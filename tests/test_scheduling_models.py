@@ -89,7 +89,7 @@ def test_starts_near_the_best_prove_as_much(seed: int) -> None:
     assert found.prices is not None
     assert priced(relaxed, found.prices).bound <= found.bound
     every = columns_of(relaxed, fine)
-    which = near(relaxed, found.prices, fine, every.kind, every.part, every.begin, every.end, every.cost)
+    which = near(relaxed, found.prices, 0.05, fine, every.kind, every.part, every.begin, every.end, every.cost)
     assert 0 < which.sum() < len(which)
     some = chosen(every, which)
     assert set(some.kind.tolist()) == set(range(len(relaxed.kinds)))

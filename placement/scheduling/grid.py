@@ -132,15 +132,21 @@ def bound_of(relaxed: Relaxation, deadline: float) -> GridBound:
     """Return what `best_bound` does, of a relaxation that is there already."""
     up = Multiples.of(relaxed).up
     best = GridBound(up(area_bound(relaxed)))
-    took = 0.0
+    took, modes = 0.0, sum(len(kind.parts) for kind in relaxed.kinds)
     for number, (ratio, first) in enumerate(GRIDS):
         began = time.monotonic()
         thinned = number > 0 and GRIDS[number - 1][0] <= THINNED
         if began + (THINNED_SLOWER if thinned else SLOWER) * took > deadline:
             break
-        if thinned and (best.prices is None or _starts(relaxed, grid(relaxed, ratio, first)) > MOST_STARTS):
+        if thinned and (best.prices is None or modes * len(grid(relaxed, ratio, first)) > MOST_STARTS):
             break
-        found = _bound(relaxed, ratio, first, deadline, best.prices if thinned else None)
+        found = _bound(
+            relaxed,
+            ratio,
+            first,
+            deadline,
+            (best.prices, GRIDS[number - 1][0] - 1) if thinned and best.prices else None,
+        )
         better = found.prices is not None and (best.prices is None or up(found.bound) >= best.bound)
         best = GridBound(
             max(best.bound, up(found.bound)),
@@ -152,11 +158,6 @@ def bound_of(relaxed: Relaxation, deadline: float) -> GridBound:
             break
         took = time.monotonic() - began
     return best
-
-
-def _starts(relaxed: Relaxation, moments: Ints) -> int:
-    """Return about how many starts there are on a grid."""
-    return sum(len(kind.parts) for kind in relaxed.kinds) * len(moments)
 
 
 def grid_bound(
@@ -179,7 +180,9 @@ def grid_bound(
     return _bound(relaxation(work, out), ratio, first, deadline)
 
 
-def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float, coarse: Prices | None = None) -> GridBound:
+def _bound(
+    relaxed: Relaxation, ratio: float, first: int, deadline: float, coarse: tuple[Prices, float] | None = None
+) -> GridBound:
     """Return the bound of one grid; of starts that are near the best at prices of a coarser one, if these are given."""
     least = area_bound(relaxed)
     if not any(kind.weight and mode.uses for kind in relaxed.kinds for mode in kind.parts):
@@ -191,7 +194,7 @@ def _bound(relaxed: Relaxation, ratio: float, first: int, deadline: float, coars
     columns = columns_of(relaxed, moments)
     if coarse is not None:
         one = columns
-        columns = chosen(one, near(relaxed, coarse, moments, one.kind, one.part, one.begin, one.end, one.cost))
+        columns = chosen(one, near(relaxed, *coarse, moments, one.kind, one.part, one.begin, one.end, one.cost))
     left = max(0.0, deadline - time.monotonic())
     solved = solve(program(relaxed, moments, columns), time_limit=left, options=OPTIONS)
     if solved.row_duals is None or solved.x is None:

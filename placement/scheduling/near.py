@@ -17,14 +17,23 @@ from placement.scheduling.modes import Relaxation
 from placement.scheduling.prices import Paid, Prices, steps_of
 from placement.scheduling.tolls import in_windows
 
-NEAR = 0.4
-"""How much more than the best start of its job one may cost, as a part of what jobs cost on average."""
+NEAR, COARSE = 0.3, 6.0
+"""How much more than the best start of its job one may cost at least, as a part of what jobs cost on average; and how
+many times the part by which slots of the coarse grid grow, where that is more."""
 THIN = 16
 """Of how many moments one is a start whatever it costs, so that there is a schedule."""
 
 
 def near(
-    relaxed: Relaxation, prices: Prices, moments: Ints, kind: Ints, part: Ints, begin: Ints, end: Ints, cost: Floats
+    relaxed: Relaxation,
+    prices: Prices,
+    growth: float,
+    moments: Ints,
+    kind: Ints,
+    part: Ints,
+    begin: Ints,
+    end: Ints,
+    cost: Floats,
 ) -> Bools:
     """Return which starts are worth having; all of jobs that do not run at a stretch.
 
@@ -32,6 +41,8 @@ def near(
     ----------
     relaxed : Relaxation
     prices : Prices
+    growth : float
+        By what part of it each moment of the grid of the prices is later than the one before.
     moments : int array
         Of the grid of these starts.
     kind, part, begin, end, cost
@@ -50,7 +61,7 @@ def near(
             total[first:last] += (held.until(end[first:last]) - held.until(begin[first:last])) / steps
     least = np.full(len(relaxed.kinds), np.inf)
     np.minimum.at(least, kind, total)
-    few = total <= least[kind] + NEAR * max(0.0, float(least.mean()))
+    few = total <= least[kind] + max(NEAR, COARSE * growth) * max(0.0, float(least.mean()))
     last_of_kind = np.diff(kind, append=-1) != 0
     found: Bools = few | ~whole | last_of_kind | np.isin(begin, moments[::THIN])
     return found

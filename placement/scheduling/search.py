@@ -30,7 +30,7 @@ from placement.solver import Limits, Stop
 
 ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Parts of a job in the linear program, by when so much has started jobs are ordered."""
-BOUND_SHARE = 0.15
+BOUND_SHARE = 0.2
 """Part of the time that the bound gets."""
 SCATTERED, FIRST_MOVES, MOVES = 5, 2000, 1_200_000
 """How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
