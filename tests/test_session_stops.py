@@ -188,6 +188,18 @@ def test_where_a_schedule_is_of_another_cluster_all_stays_in_its_order(column: s
     assert list(session.running) == ["r2", "r3", "u"]
 
 
+@pytest.mark.parametrize(("time", "again"), [(3.333, 3.334), (3.3333, 63.334), (3.334, 63.334)])
+def test_a_job_is_past_its_estimate_by_whole_milliseconds(time: float, again: float) -> None:
+    """3.3333 s are 3.334 s in a schedule, the last of which has begun then; from then on 60 s more are expected."""
+    session = session_of(1, 4)
+    started(session, job("x", 4, 3.3333, preemptible=True))
+    session.apply(JobArrived(time=time, job=job("y", 4, 1, weight=50, priority=1)))
+    expected = session.schedule()
+    assert dict(zip(expected.jobs.job, expected.jobs.end, strict=True))["x"] in (0.001, round(1 + again, 3))
+    session.stop("x")
+    assert session.waiting["x"].duration == Duration(seconds=again, levels=FLAT)
+
+
 def test_what_is_no_name_cannot_be_stopped() -> None:
     for name in (3, None, ["x"]):
         with pytest.raises(pl.UsageError, match="give the name of a job"):

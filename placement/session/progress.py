@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 
 import msgspec
 
@@ -80,19 +80,24 @@ def stopped(job: Job, time: float, factor: float, restoring: float) -> Job:
         return waits
     whole, times = _exact(duration.seconds) * _exact(factor), _exact(factor)
     worked = _worked(running, time)
-    if worked >= whole:
+    if 1000 * worked >= ceil(1000 * whole):
         whole = worked + _beyond(worked - whole)
     work = whole - _exact(restoring) * times
     kept = _kept(job, running, time, worked - _exact(restoring) * times)
-    seconds = ceil(1000 * ((work - kept) / times + _exact(job.restart_seconds or 0.0))) / 1000
+    left = max(Fraction(0), work - kept)
+    seconds = ceil(1000 * (left / times + _exact(job.restart_seconds or 0.0))) / 1000
     return msgspec.structs.replace(waits, duration=msgspec.structs.replace(duration, seconds=seconds))
 
 
 def _worked(running: Running, time: float) -> Fraction:
-    """Return the seconds that a job has run, those in which it was restored included."""
+    """Return the seconds that a job has run, those in which it was restored included.
+
+    They are whole milliseconds, as in a schedule: those that are said to be done, or since some moment have begun.
+    """
     if running.work_done is not None:
-        return _exact(running.work_done)
-    return _exact(time) - _exact(time if running.since is None else running.since)
+        return Fraction(floor(1000 * _exact(running.work_done)), 1000)
+    since = _exact(time if running.since is None else running.since)
+    return Fraction(ceil(1000 * (_exact(time) - since)), 1000)
 
 
 def _beyond(over: Fraction) -> Fraction:
