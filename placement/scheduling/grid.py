@@ -128,12 +128,12 @@ def best_bound(work: Work, deadline: float = math.inf, out: Collection[int] = ()
     return bound_of(relaxation(work, out), deadline)
 
 
-def bound_of(relaxed: Relaxation, deadline: float) -> GridBound:
-    """Return what `best_bound` does, of a relaxation that is there already."""
+def bound_of(relaxed: Relaxation, deadline: float, grids: int = len(GRIDS)) -> GridBound:
+    """Return what `best_bound` does, of a relaxation that is there already; over so many grids at most."""
     up = Multiples.of(relaxed).up
     best = GridBound(up(area_bound(relaxed)))
     took, modes = 0.0, sum(len(kind.parts) for kind in relaxed.kinds)
-    for number, (ratio, first) in enumerate(GRIDS):
+    for number, (ratio, first) in enumerate(GRIDS[:grids]):
         began = time.monotonic()
         thinned = number > 0 and GRIDS[number - 1][0] <= THINNED
         if began + (THINNED_SLOWER if thinned else SLOWER) * took > deadline:

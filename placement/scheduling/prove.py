@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placement.scheduling.grid import GridBound, bound_of, grid
+from placement.scheduling.grid import GRIDS, GridBound, bound_of, grid
 from placement.scheduling.modes import relaxation
 from placement.scheduling.prices import losses
 from placement.scheduling.tolls import in_windows
@@ -23,6 +23,8 @@ MOST_JOBS = 400
 """Jobs up to which ends are branched on."""
 MOST_MIXED = 80
 """The same where all jobs have several modes: no inequality tells of them, and the bound's grids are finer."""
+GRIDS_BEFORE = 4
+"""Grids of the first bound where branching follows, which has columns between their moments."""
 SLOTS, RATIO = 500, 1.02
 """Least part of the time in which all is done, up to the next power of two, that a slot of the grid is; and how many
 times as long each moment of it is as the last."""
@@ -53,7 +55,7 @@ class Proof:
     def __init__(self, work: Work, deadline: float, out: Collection[int], seed: int) -> None:
         self._relaxed, self._seed = relaxation(work, out), seed
         self._tree: Tree | None = None
-        self.grid = bound_of(self._relaxed, deadline)
+        self.grid = bound_of(self._relaxed, deadline, GRIDS_BEFORE if self.branches else len(GRIDS))
         self.bound = self.grid.bound
 
     def losses(self) -> dict[int, dict[int, float]]:
