@@ -33,7 +33,9 @@ def ours(snapshot: pl.Snapshot, limit: float) -> Row:
     began = time.perf_counter()
 
     def report(value: float | None, bound: float | None, phase: str) -> None:
-        course.append([round(time.perf_counter() - began, 3), value, bound, phase])
+        # branching tells of each node, and most change nothing
+        if not course or [value, bound] != course[-1][1:3]:
+            course.append([round(time.perf_counter() - began, 3), value, bound, phase])
 
     found = pl.schedule(snapshot, time_limit=limit, report=report)
     seconds = time.perf_counter() - began
