@@ -74,6 +74,12 @@ def test_a_schedule_stops_for_whom_it_starts() -> None:
     assert (running.since, running.restarts) == (110.0, 1)
 
 
+@pytest.mark.parametrize("given", [None, "u", pl.Snapshot()])
+def test_what_is_no_plan_is_refused(given: object) -> None:
+    with pytest.raises(pl.UsageError, match=f"plan: found {type(given).__name__}, expected a plan"):
+        session_of(1, 4).start(given)  # type: ignore[arg-type]
+
+
 def test_an_older_schedule_stops_nobody() -> None:
     session = session_of(1, 4)
     started(session, job("t", 4, 1000, preemptible=True, checkpoint_interval=10.0))

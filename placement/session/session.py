@@ -306,7 +306,11 @@ class Session:
         ------
         UsageError
             If it is none of the present state: a job does not wait, or its places are taken. Nothing is changed then.
+            So if it is no plan at all.
         """
+        if not isinstance(plan, Plan | Decision | Schedule):
+            what = f"found {type(plan).__name__}, expected a plan, a decision or a schedule"
+            raise UsageError.one(what, "give what `solve`, `decide` or `schedule` returned", path="plan")
         known, order = (self._restarts.copy(), self._restoring.copy()), list(self.running)
         of_now = isinstance(plan, Schedule) and self._scheduled == (self._version, plan.snapshot)
         gone = stopping(plan, self.running) if of_now and isinstance(plan, Schedule) else []
