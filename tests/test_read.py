@@ -7,6 +7,7 @@ import io
 import json
 import math
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -384,3 +385,20 @@ def test_text_is_read_as_bytes_are() -> None:
         loads({})  # type: ignore[arg-type]
     with pytest.raises(SnapshotError, match="UTF-8"):
         loads("\ud800")
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_small_file_sets_aside_little(tmp_path: Path, opened: bool) -> None:
+    """The most that may be read is a gigabyte, which not every process has."""
+    path = tmp_path / "small.json"
+    path.write_bytes(dumps(small := Snapshot()))
+    tracemalloc.start()
+    try:
+        if opened:
+            with path.open("rb") as file:
+                assert load(file) == small
+        else:
+            assert load(path) == small
+        assert tracemalloc.get_traced_memory()[1] < 2**25
+    finally:
+        tracemalloc.stop()

@@ -7,6 +7,7 @@ text (where it breaks off, keys given twice, NaN), the format it claims to be, a
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import zlib
@@ -21,6 +22,8 @@ from placement.errors import InputError, Problem, SnapshotError
 from placement.snapshot.report import excerpt, path_of, show
 from placement.snapshot.structure import explain
 
+PART = 2**24
+"""Bytes that are asked for at a time where it is not known how many there are."""
 LARGEST = 2**30
 """Most bytes read of one input, after decompression."""
 
@@ -53,6 +56,19 @@ def name_of(source: str | Path | BinaryIO) -> str:
     return name if isinstance(name, str) else ""
 
 
+def _all_of(stream: BinaryIO, size: int) -> bytes:
+    """Return what is in a stream, at most one byte more than `LARGEST`; so much is set aside only where it is there."""
+    # a regular file is read at once, and then no more comes
+    first = stream.read(min(size, LARGEST) + 1)
+    if not isinstance(first, bytes):
+        return first
+    parts, left = [first], LARGEST + 1 - len(first)
+    while part := stream.read(min(left, PART)):
+        parts.append(part)
+        left -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 def read(source: str | Path | BinaryIO, error: type[InputError] = SnapshotError) -> bytes:
     """Return all bytes of a file, of standard input for ``-``, or of an open binary file.
 
@@ -65,10 +81,10 @@ def read(source: str | Path | BinaryIO, error: type[InputError] = SnapshotError)
     try:
         if isinstance(source, (str, Path)) and source != "-":
             with Path(source).open("rb") as file:
-                data = file.read(LARGEST + 1)
+                data = _all_of(file, os.fstat(file.fileno()).st_size)
         else:
             stream = sys.stdin.buffer if isinstance(source, (str, Path)) else source
-            data = stream.read(LARGEST + 1)
+            data = _all_of(stream, 0)
     except FileNotFoundError:
         raise error([Problem("", "there is no such file", "check the name")], name[:200]) from None
     except IsADirectoryError:
