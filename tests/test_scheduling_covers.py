@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from placement.exact.growing import Growing
 from placement.scheduling.covers import covers, lifted, overfull
-from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation
+from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation, in_windows
 from placement.scheduling.prices import Prices, priced
 from placement.scheduling.spans import NOBODY, Span, counted_by, shares
 from placement.scheduling.starts import whole_windows
-from placement.scheduling.tolls import Tolled, Windows, in_windows, tolled
+from placement.scheduling.tolls import Tolled, Windows, tolled
 
 # --- covers, by hand -----------------------------------------------------------------------------------------
 

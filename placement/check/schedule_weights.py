@@ -36,12 +36,13 @@ def weights_of(snapshot: Snapshot, schedule: Schedule) -> list[int]:
     seconds = [0 if job.duration is None else exact(job.duration.seconds) for job in snapshot.jobs]
     taken = [_cards(job) for job in snapshot.jobs]
     alone = [run * have / part if have > part else run for run, have in zip(seconds, taken, strict=True)]
+    longest = max(alone, default=0)
     found = []
     for job, one in zip(snapshot.jobs, alone, strict=True):
         if one == 0 or job.weight == 0:
             found.append(job.weight)
         else:
-            found.append(max(1, min(MOST, round(1000 * job.weight * max(alone) / one))))
+            found.append(max(1, min(MOST, round(1000 * job.weight * longest / one))))
     return found
 
 

@@ -21,11 +21,12 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.exact.growing import Basis
 from placement.instance import Ints
+from placement.scheduling.modes import in_windows
 from placement.scheduling.multiples import Multiples
 from placement.scheduling.prove import Offer
 from placement.scheduling.remaining import Ends
 from placement.scheduling.starts import Starts
-from placement.scheduling.tolls import Windows, in_windows
+from placement.scheduling.tolls import Windows
 
 ROOT_ROUNDS, ROUNDS = 20, 2
 """Rounds in which inequalities are added, at first and in each node."""

@@ -80,6 +80,9 @@ class Counted:
 
     def __init__(self, work: Work, gangs: list[Gang], free: Small, pools: list[Ints]) -> None:
         self.work, self.gangs, self.free, self.pools = work, gangs, free, pools
+        self.member: Small = np.zeros((len(free), len(pools)), dtype=np.int32)
+        for number, nodes in enumerate(pools):
+            self.member[nodes, number] = 1
         self.clock = Clock(work.instance)
         self._inside = [frozenset(nodes.tolist()) for nodes in pools]
         self._leaf = [one.leaves[0].leaf for one in work.instance.job_classes]
@@ -217,9 +220,6 @@ class Profile:
         self._free[0] = work.free
         self._total: Small = np.zeros((room, len(work.pools)), dtype=np.int32)
         self._total[0] = [int(work.free[nodes].sum()) for nodes in work.pools]
-        self._member: Small = np.zeros((len(work.free), len(work.pools)), dtype=np.int32)
-        for number, nodes in enumerate(work.pools):
-            self._member[nodes, number] = 1
 
     @classmethod
     def as_ends(cls, work: Counted, held: Sequence[tuple[int, Sequence[tuple[int, int]]]]) -> Profile:
@@ -241,13 +241,13 @@ class Profile:
                 free[0, node] -= cards
                 free[row[end], node] += cards
         free[: len(row)] = free[: len(row)].cumsum(axis=0)
-        profile._free, profile._total = free, free @ profile._member
+        profile._free, profile._total = free, free @ work.member
         return profile
 
     def copy(self) -> Profile:
         """Return a profile that changes by itself."""
         other = Profile.__new__(Profile)
-        other._work, other._times, other._member = self._work, self._times.copy(), self._member
+        other._work, other._times = self._work, self._times.copy()
         other._free, other._total = self._free.copy(), self._total.copy()
         return other
 
@@ -275,7 +275,7 @@ class Profile:
         last = self.at(end)
         for node, tasks in nodes:
             self._free[first:last, node] -= tasks * cards
-            self._total[first:last] -= tasks * cards * self._member[node]
+            self._total[first:last] -= tasks * cards * self._work.member[node]
 
     def earliest(self, job: int, after: int, among: Sequence[Kind] | None = None) -> tuple[int, int, Nodes] | None:
         """Return when a job may start and end first, and on which nodes; the kind on which it ends first.

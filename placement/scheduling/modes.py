@@ -101,6 +101,11 @@ class Kind:
         return min(mode.run for mode in self.parts)
 
 
+def in_windows(kind: Kind) -> bool:
+    """Return whether the starts of jobs of a kind say all about when they hold what."""
+    return kind.whole and kind.kept is None
+
+
 @dataclass(frozen=True, slots=True)
 class Relaxation:
     """Jobs that count and what they run on.

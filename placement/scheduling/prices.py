@@ -27,7 +27,7 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.instance import Ints
 from placement.scheduling.area import trivial_bound
-from placement.scheduling.modes import Kind, Mode, Relaxation
+from placement.scheduling.modes import Kind, Mode, Relaxation, in_windows
 
 FINEST = 1 << 40
 """Most steps to a unit of price."""
@@ -109,7 +109,7 @@ def losses(relaxation: Relaxation, prices: Prices) -> dict[int, dict[int, float]
     paid = Paid(prices, steps)
     found: dict[int, dict[int, float]] = {}
     for kind in relaxation.kinds:
-        if kind.whole and kind.kept is None:
+        if in_windows(kind):
             cost: dict[int, int] = {}
             for mode in kind.modes:
                 each = paid.least(replace(kind, modes=(mode,)))[0]

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placement.scheduling.grid import GRIDS, GridBound, bound_of, grid
-from placement.scheduling.modes import relaxation
+from placement.scheduling.modes import in_windows, relaxation
 from placement.scheduling.prices import losses
-from placement.scheduling.tolls import in_windows
 from placement.scheduling.work import Work
 
 if TYPE_CHECKING:

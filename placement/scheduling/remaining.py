@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.instance import Ints
-from placement.scheduling.modes import Kind, Relaxation
-from placement.scheduling.tolls import Tolls, in_windows
+from placement.scheduling.modes import Kind, Relaxation, in_windows
+from placement.scheduling.tolls import Tolls
 
 MOST_CELLS = 4_000_000
 """Pairs of a moment and a start that are looked at, for all jobs together."""

@@ -30,10 +30,7 @@ class Rising:
         self._work = work
         later = base.free()
         self._free: Small = later[0].copy()
-        self._member = np.zeros((len(self._free), len(work.pools)), dtype=np.int32)
-        for number, nodes in enumerate(work.pools):
-            self._member[nodes, number] = 1
-        self._total: Small = self._free @ self._member
+        self._total: Small = self._free @ work.member
         # what is given back when: nodes and cards of each
         self._back: list[tuple[int, int, Ints, Small]] = []
         for number, time in enumerate(base.times()[1:], start=1):
@@ -67,7 +64,7 @@ class Rising:
         places = np.array([node for node, _ in nodes], dtype=np.int64)
         taken = np.array([tasks * cards for _, tasks in nodes], dtype=np.int32)
         self._free[places] -= taken
-        self._total -= taken @ self._member[places]
+        self._total -= taken @ self._work.member[places]
         self._count += 1
         heapq.heappush(self._back, (end, self._count, places, taken))
 
@@ -75,7 +72,7 @@ class Rising:
         while self._back and self._back[0][0] <= now:
             _, _, places, given = heapq.heappop(self._back)
             self._free[places] += given
-            self._total += given @ self._member[places]
+            self._total += given @ self._work.member[places]
 
 
 def rises(base: Profile) -> bool:

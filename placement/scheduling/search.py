@@ -273,22 +273,25 @@ class _Search:
         for number in range(times):
             if self._over() or not limits.left:
                 return
-            started = self._best.found
-            improver = Improver.of(self._counted, self._base, started.starts, self._seed + number, self._losses)
-            if improver is None:
+            if not self._anew(self._best.found, number, most, limits.share(1 / (times - number))):
                 return
-            self._move(improver, most, started.late, limits.share(1 / (times - number)))
 
     def _scout(self, limits: Limits) -> None:
         """Move jobs from the best schedule in several ways."""
         assert self._best is not None
         started = self._best.found
         for number in range(SCOUTS):
+            some = limits.share(1 / (SCOUTS - number))
             # seeds beyond those of later moves
-            improver = Improver.of(self._counted, self._base, started.starts, self._seed + 100 + number, self._losses)
-            if improver is None or self._over():
+            if self._over() or not self._anew(started, 100 + number, math.inf, some, SCOUT_HEAT):
                 return
-            self._move(improver, math.inf, started.late, limits.share(1 / (SCOUTS - number)), SCOUT_HEAT)
+
+    def _anew(self, started: Pass, seed: int, most: float, limits: Limits, heat: float = 1.0) -> bool:
+        """Move jobs from a schedule; return whether that can be done."""
+        improver = Improver.of(self._counted, self._base, started.starts, self._seed + seed, self._losses)
+        if improver is not None:
+            self._move(improver, most, started.late, limits, heat)
+        return improver is not None
 
     def _move(self, improver: Improver, most: float, late: list[int], limits: Limits, heat: float = 1.0) -> None:
         """Make so many moves, or until the time is up; they leave out what was left out."""
@@ -342,11 +345,8 @@ class _Search:
     def _scatter(self, started: Pass, first: int) -> None:
         """Move jobs from one schedule in several ways, since what is found for few jobs is to be the best."""
         for seed in range(first, first + SCATTERED):
-            if not self._over():
-                improver = Improver.of(self._counted, self._base, started.starts, self._seed + seed, self._losses)
-                if improver is None:
-                    return
-                self._move(improver, FIRST_MOVES, started.late, self._limits)
+            if self._over() or not self._anew(started, seed, FIRST_MOVES, self._limits):
+                return
 
     def _stop(self) -> Stop:
         assert self._best is not None

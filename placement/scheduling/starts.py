@@ -18,10 +18,10 @@ from placement.instance import Bools, Ints
 from placement.scheduling import grid
 from placement.scheduling.covers import BROKEN, covers, overfull
 from placement.scheduling.grid import Columns
-from placement.scheduling.modes import Relaxation
+from placement.scheduling.modes import Relaxation, in_windows
 from placement.scheduling.prices import Prices
 from placement.scheduling.spans import NOBODY, Span, counted_by, shares
-from placement.scheduling.tolls import Tolled, Tolls, Windows, in_windows, tolled
+from placement.scheduling.tolls import Tolled, Tolls, Windows, tolled
 
 THIN = 4
 """Of how many moments one is a start of the first columns."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from placement.exact.arrays import Floats
 from placement.instance import Ints
-from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation
+from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation, in_windows
 from placement.scheduling.prices import FINEST, Paid, Prices
 from placement.scheduling.spans import Span
 
@@ -61,11 +61,6 @@ class Tolled:
     start: Ints
     mode: Ints
     windows: Windows
-
-
-def in_windows(kind: Kind) -> bool:
-    """Return whether the starts of jobs of a kind say all about when they hold what."""
-    return kind.whole and kind.kept is None
 
 
 def tolled(
@@ -243,7 +238,7 @@ class Tolls:
     def _costs(self, number: int, kind: Kind, mode: Mode, first: int, last: int) -> tuple[Ints, Ints]:
         """Return starts of a job of a kind in a mode between two, and costs; see `_Way`."""
         moments, run = self._moments, mode.run
-        _, through, anytime = self.tables(number, mode)
+        plain, through, anytime = self.tables(number, mode)
         # later it only costs more
         end = int(moments[-1]) + max([0, *(length for length, _ in anytime)])
         last = max(first, min(last, end))
@@ -253,7 +248,13 @@ class Tolls:
             low, high = np.searchsorted(moments, (first - offset, last - offset), side="right")
             starts.append(moments[low:high] + offset)
         start = np.unique(np.concatenate(starts))
-        return start, self._cost(number, kind, mode, start)
+        total = self.until(plain, start + run) - self.until(plain, start)
+        for length, paid in through:
+            total += self.until(paid, start + (run - length)) - self.until(paid, start)
+        for length, paid in anytime:
+            total += self.until(paid, start + run) - self.until(paid, np.maximum(start - length, 0))
+        total += self.steps * kind.weight * (start + (run - kind.release))
+        return start, total
 
     def tables(self, number: int, mode: Mode) -> tuple[Ints, list[Table], list[Table]]:
         """Return what a job of a kind pays from 0 until each moment for what it does in a mode.
@@ -271,19 +272,6 @@ class Tolls:
         plain: Ints = self._paid.of(mode.uses).paid + sum(paid for length, paid in through if not length)
         through = [(length, paid) for length, paid in through if 0 < length < mode.run and paid[-1]]
         return plain, through, [(length, paid) for length, paid in anytime if paid[-1]]
-
-    def _cost(self, number: int, kind: Kind, mode: Mode, start: Ints) -> Ints:
-        """Return what a job of a kind costs in a mode by some starts."""
-        run = mode.run
-        plain, through, anytime = self.tables(number, mode)
-        total = self.until(plain, start + run) - self.until(plain, start)
-        for length, paid in through:
-            total += self.until(paid, start + (run - length)) - self.until(paid, start)
-        for length, paid in anytime:
-            total += self.until(paid, start + run) - self.until(paid, np.maximum(start - length, 0))
-        total += self.steps * kind.weight * (start + (run - kind.release))
-        found: Ints = total
-        return found
 
     def until(self, paid: Ints, times: Ints) -> Ints:
         """Return what is paid from 0 until some times, given that until each moment."""

@@ -11,6 +11,8 @@ A sum of :math:`w_j \rho_j` is one of weights times T. So that they are whole nu
 taken :math:`10^3 \max_i A_i` times as large, and rounded:
 
 .. math:: W_j = \min(10^{12}, \max(1, \mathrm{round}(10^3\, w_j \max_i A_i / A_j))), \quad W_j = 0 \text{ for } w_j = 0.
+
+A job that takes no time, or has no end, keeps its own weight.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from placement import units
 from placement.snapshot import IN_SCHEDULES, Job, Policy, Snapshot, Task, TaskGroup
 from placement.snapshot.fields import MOST_WORTH
 
-COMPLETION_TIME, FAIRNESS = IN_SCHEDULES
+COMPLETION_TIME = IN_SCHEDULES[0]
 PARTS = 1000
 """Least weight of a job of weight 1, so that rounding changes none by more than half of a thousandth."""
 

@@ -311,9 +311,17 @@ class Session:
         if not isinstance(plan, Plan | Decision | Schedule):
             what = f"found {type(plan).__name__}, expected a plan, a decision or a schedule"
             raise UsageError.one(what, "give what `solve`, `decide` or `schedule` returned", path="plan")
+        gone: list[str] = []
+        if isinstance(plan, Schedule) and self._scheduled == (self._version, plan.snapshot):
+            gone = stopping(plan, self.running)
+        if gone:
+            self._start_instead(gone, plan)
+        else:
+            self._start(plan)
+
+    def _start_instead(self, gone: Iterable[str], plan: Plan | Decision | Schedule) -> None:
+        """Stop some jobs and start a plan, or leave all as it was."""
         known, order = (self._restarts.copy(), self._restoring.copy()), list(self.running)
-        of_now = isinstance(plan, Schedule) and self._scheduled == (self._version, plan.snapshot)
-        gone = stopping(plan, self.running) if of_now and isinstance(plan, Schedule) else []
         before = [self._stop(name, self.time) for name in gone]
         try:
             self._start(plan)
