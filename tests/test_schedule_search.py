@@ -18,10 +18,9 @@ from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import counted
 from placement.scheduling.devices import stretches_of
 from placement.scheduling.improve import Improver
-from placement.scheduling.passes import parallel, present, serial
-from placement.scheduling.progress import silent
+from placement.scheduling.moving import Movable, Turns, move
+from placement.scheduling.passes import Pass, parallel, present, serial
 from placement.scheduling.prove import Proof
-from placement.scheduling.search import _Search
 from placement.snapshot import Duration, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.solver import Limits
 
@@ -235,13 +234,12 @@ def test_there_are_no_moves_where_their_part_of_the_time_is_over() -> None:
     work = compile_work(random_cluster(3))
     by_counts = counted(work)
     assert by_counts is not None
-    first = parallel(by_counts, range(work.jobs), present(by_counts))
-    improver = Improver.of(by_counts, present(by_counts), first.starts, 0)
-    assert improver is not None
-    search = _Search(work, by_counts, Limits(), 0, silent)
-    search._offer("first", first)
-    search._move(improver, math.inf, [], Limits(time.monotonic() - 1))
-    assert improver.moves == 0
+    base = present(by_counts)
+    first = parallel(by_counts, range(work.jobs), base)
+    offered: list[Pass] = []
+    limits = Limits(time.monotonic() - 1)
+    assert move(Movable(by_counts, base, {}), Turns(first, 0, 3), limits, lambda: False, offered.append) is first
+    assert offered == []
 
 
 def test_cards_are_kept_for_the_whole_of_a_stretch() -> None:

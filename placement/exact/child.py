@@ -15,10 +15,12 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
-from placement.exact.handover import Channel
+from placement.exact.handover import Channel, Hurry
 from placement.instance import Assignment, Instance
 from placement.solver import Limits, Result
 
@@ -26,6 +28,25 @@ EVERY = 1.0
 """Seconds between two beats."""
 STUCK = 300
 """Seconds of computing without a beat after which the system ends the process."""
+
+
+HURRY = Hurry()
+"""What asks a task for what it has by now. One that comes when it has answered already says nothing."""
+
+
+class Task(Protocol):
+    """What the process may be asked to do."""
+
+    def run(self, send: Callable[[object], None], hurry: Callable[[], bool]) -> object:
+        """Return the answer.
+
+        Parameters
+        ----------
+        send : callable
+            Tells the host of progress.
+        hurry : callable
+            Tells whether the host wants what there is by now.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +60,26 @@ class Job:
     start: Assignment | None
     method: str = "exact"
 
+    def run(self, send: Callable[[object], None], hurry: Callable[[], bool]) -> Result:
+        """Return what the exact pipeline finds; nobody hurries it but by its limits."""
+        from placement.exact import run
+
+        return run(
+            self.instance,
+            objectives=self.objectives,
+            limits=self.limits,
+            seed=self.seed,
+            start=self.start,
+            report=send,
+            method=self.method,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer to a job, and the bytes of memory that the process has then."""
+    """The answer to a task, and the bytes of memory that the process has then."""
 
-    result: Result
+    result: object
     resident: int
 
 
@@ -76,12 +111,13 @@ def _serve(channel: Channel) -> None:
         channel.wait()
         working.set()
         try:
-            job = channel.receive()
+            task: Any = channel.receive()
         except EOFError:
             return
-        assert isinstance(job, Job)
-        channel.send(_solve(channel, job))
-        del job
+        if isinstance(task, Hurry):
+            continue
+        channel.send(Done(task.run(channel.send, channel.waiting), _resident()))
+        del task
         gc.collect()
 
 
@@ -93,21 +129,6 @@ def _load() -> None:
 
     gc.collect()
     gc.freeze()
-
-
-def _solve(channel: Channel, job: Job) -> Done:
-    from placement.exact import run
-
-    result = run(
-        job.instance,
-        objectives=job.objectives,
-        limits=job.limits,
-        seed=job.seed,
-        start=job.start,
-        report=channel.send,
-        method=job.method,
-    )
-    return Done(result, _resident())
 
 
 def _beat(channel: Channel, working: threading.Event, host: int) -> None:

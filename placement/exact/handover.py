@@ -44,6 +44,10 @@ class Beat:
 BEAT = Beat()
 
 
+class Hurry:
+    """A message that asks for what there is by now."""
+
+
 class Channel:
     """One end of a connection between two processes.
 
@@ -99,6 +103,10 @@ class Channel:
         """Wait until there is something to receive, or nothing will come any more."""
         if not self._read:
             self._poll.poll()
+
+    def waiting(self) -> bool:
+        """Return whether there is something to receive."""
+        return bool(self._read) or bool(self._poll.poll(0))
 
     def receive(self, timeout: float | None = None) -> object:
         """Return the next object, or `BEAT`.

@@ -98,6 +98,7 @@ class Exact:
             pool.end(process)
             raise
         if isinstance(answer, Done):
+            assert isinstance(answer.result, Result)
             pool.give(process, answer.resident)
             return answer.result
         pool.end(process)

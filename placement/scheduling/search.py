@@ -18,12 +18,11 @@ from placement.scheduling.device_search import search_devices
 from placement.scheduling.devices import stretches_of
 from placement.scheduling.found import Found
 from placement.scheduling.grid import GridBound
-from placement.scheduling.improve import Improver
 from placement.scheduling.left_out import perhaps_left_out, with_all_after
+from placement.scheduling.movers import SCATTERED, Known, Movers
 from placement.scheduling.passes import FIRST, Pass, ordered, parallel, present, serial
 from placement.scheduling.progress import Report, silent
 from placement.scheduling.prove import Proof
-from placement.scheduling.switches import Losses
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
 from placement.solver import Limits, Stop
@@ -32,16 +31,6 @@ ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Parts of a job in the linear program, by when so much has started jobs are ordered."""
 BOUND_SHARE = 0.2
 """Part of the time that the bound gets."""
-SCATTERED, FIRST_MOVES, MOVES = 5, 2000, 1_200_000
-"""How often few jobs are moved anew before they are settled, and moves of each; and jobs times moves after which the
-search ends where there is no clock."""
-MOVED = 700.0
-"""Jobs, by their square, that are moved for a second before they are moved anew from the best schedule; by trial: what
-comes out differs more from one time to the next than by how long it takes."""
-SCOUTS, SCOUTING, SCOUT_HEAT = 3, 0.5, 2.0
-"""How often jobs that may run on several models are moved anew from one schedule before they are from the best of what
-that gives, part of the time in which they are, and heat of these moves. What differs is mostly who gets which cards."""
-
 ROOT_SHARE = 0.3
 """Part of the time left that lifting the bound gets before branching."""
 BRANCHING, LEAST_BRANCHING, MOST_BRANCHING = 3.0, 0.1, 0.6
@@ -49,9 +38,6 @@ BRANCHING, LEAST_BRANCHING, MOST_BRANCHING = 3.0, 0.1, 0.6
 part for which there is branching at all, and most."""
 MOST_BY_RULES, RULES_SHARE = 300, 0.1
 """Jobs up to which other rules are tried beside, and the part of the time that they get."""
-ROUND = 200
-"""Moves after which is told how far it is."""
-
 PASS_SHARE = 0.25
 """Part of the time left that the first pass of a kind may take; the first of all takes what it takes."""
 
@@ -130,10 +116,17 @@ class _Search:
         self._bound = 0
         # by whether it is a parallel one
         self._longest: dict[bool, float] = {}
-        self._losses: Losses = {}
+        known = Known(self._so_far, self._over, self._enough, partial(self._offer, "moves"))
+        self._movers = Movers(by_counts, self._base, limits, seed, known)
 
     def run(self) -> Found:
         """Search."""
+        try:
+            return self._run()
+        finally:
+            self._movers.close()
+
+    def _run(self) -> Found:
         desk = Desk(self._work)
         for key in FIRST:
             self._try(key.__name__.replace("_", "-"), self._ordered(ordered(self._jobs, key, desk)), (parallel,))
@@ -200,6 +193,14 @@ class _Search:
         assert self._best is not None
         self._report((self._best.found.value + self._carried) / 1000, self._bound / 1000 or None, phase)
 
+    def _so_far(self) -> Pass:
+        assert self._best is not None
+        return self._best.found
+
+    def _enough(self) -> int:
+        """Return the value of a pass that is good enough by what is proven so far."""
+        return math.floor(self._bound / (1 - self._limits.gap)) - self._carried if self._limits.gap < 1 else 0
+
     def _over(self) -> bool:
         """Return whether the time is up, or what was found is good enough."""
         assert self._best is not None
@@ -208,9 +209,10 @@ class _Search:
 
     def _prove(self, found: Pass) -> Proof:
         out = perhaps_left_out(self._work, self._never, found.rank(self._counted)[0])
+        self._movers.meanwhile(self._limits.share(BOUND_SHARE))
         proof = Proof(self._work, time.monotonic() + BOUND_SHARE * self._limits.left, out, self._seed)
         self._bound = max(0, proof.bound)
-        self._losses = proof.losses()
+        self._movers.learn(proof.losses())
         self._tell("bound")
         return proof
 
@@ -225,6 +227,7 @@ class _Search:
         apart, before = self._apart(), self._bound
         rooted = False
         if proof.branches and not self._best.found.late and not self._over():
+            self._movers.meanwhile(self._limits.share(ROOT_SHARE))
             rooted = proof.root(self._limits.share(ROOT_SHARE).deadline)
             self._bound = max(self._bound, proof.bound)
             if rooted:
@@ -233,13 +236,15 @@ class _Search:
         self._settle(few, started, True, proof if rooted else None)
         share = min(MOST_BRANCHING, BRANCHING * (self._bound - before) / max(1, apart)) if proof.open else 0.0
         if share < LEAST_BRANCHING:
-            self._moves(self._limits)
+            self._movers.run(self._limits)
             return self._stop()
-        self._moves(self._limits.share(1 - share))
+        self._movers.run(self._limits.share(1 - share))
         if not self._over():
+            self._movers.meanwhile(self._limits)
             self._branch(proof, self._limits)
+            self._movers.join()
         if self._limits.deadline < math.inf:
-            self._moves(self._limits)
+            self._movers.run(self._limits)
         return self._stop()
 
     def _branch(self, proof: Proof, limits: Limits) -> None:
@@ -251,6 +256,7 @@ class _Search:
             self._try("branching", self._ordered(self._started(means)), (serial,))
             self._bound = max(self._bound, proof.bound)
             self._tell("branching")
+            self._movers.renew(limits)
             return self._best.found.value + self._carried
 
         proof.branch(self._best.found.value + self._carried, offer, limits.deadline)
@@ -262,60 +268,12 @@ class _Search:
         assert self._best is not None
         return self._best.found.value + self._carried - self._bound
 
-    def _moves(self, limits: Limits) -> None:
-        """Move jobs, from the best schedule; of few jobs several times, each from the best until then."""
-        assert self._best is not None
-        jobs = len(self._best.found.starts)
-        times = 1 if limits.deadline == math.inf else max(1, int(limits.left * MOVED / jobs**2))
-        most = max(FIRST_MOVES, MOVES // jobs) if limits.deadline == math.inf else math.inf
-        if times == 1 and self._losses and limits.deadline < math.inf and not self._over():
-            self._scout(limits.share(SCOUTING))
-        for number in range(times):
-            if self._over() or not limits.left:
-                return
-            if not self._anew(self._best.found, number, most, limits.share(1 / (times - number))):
-                return
-
-    def _scout(self, limits: Limits) -> None:
-        """Move jobs from the best schedule in several ways."""
-        assert self._best is not None
-        started = self._best.found
-        for number in range(SCOUTS):
-            some = limits.share(1 / (SCOUTS - number))
-            # seeds beyond those of later moves
-            if self._over() or not self._anew(started, 100 + number, math.inf, some, SCOUT_HEAT):
-                return
-
-    def _anew(self, started: Pass, seed: int, most: float, limits: Limits, heat: float = 1.0) -> bool:
-        """Move jobs from a schedule; return whether that can be done."""
-        improver = Improver.of(self._counted, self._base, started.starts, self._seed + seed, self._losses)
-        if improver is not None:
-            self._move(improver, most, started.late, limits, heat)
-        return improver is not None
-
-    def _move(self, improver: Improver, most: float, late: list[int], limits: Limits, heat: float = 1.0) -> None:
-        """Make so many moves, or until the time is up; they leave out what was left out."""
-        whole = limits.left
-
-        def offer() -> None:
-            self._offer("moves", Pass(improver.best.starts, improver.best.value, late))
-
-        def done(moves: int) -> float:
-            if moves % ROUND == 0:
-                offer()
-            if self._over() or not limits.left:
-                return 1.0
-            return max(moves / most, 0.0 if whole == math.inf else 1 - limits.left / whole)
-
-        improver.run(done, heat)
-        offer()
-
     def _settle(self, few: labels.Few | None, started: Pass, apart: bool, proof: Proof | None = None) -> None:
         """Settle few jobs for good: with nodes taken together, or told apart, at last with what is proven of starts."""
         if few is None or self._over():
             return
         if proof is None:
-            self._scatter(started, SCATTERED * apart)
+            self._movers.scatter(started, SCATTERED * apart)
         if self._over():
             return
         assert self._best is not None
@@ -341,12 +299,6 @@ class _Search:
                 self._offer("labels", found)
             self._bound = max(self._bound, found.value + self._carried)
             self._tell("labels")
-
-    def _scatter(self, started: Pass, first: int) -> None:
-        """Move jobs from one schedule in several ways, since what is found for few jobs is to be the best."""
-        for seed in range(first, first + SCATTERED):
-            if self._over() or not self._anew(started, seed, FIRST_MOVES, self._limits):
-                return
 
     def _stop(self) -> Stop:
         assert self._best is not None
