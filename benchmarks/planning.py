@@ -26,6 +26,9 @@ PEERS = ("cp-sat", "cp-sat, started")
 ONE_EACH = ("cp-sat, one model each", "cp-sat, one model each, started")
 """CP-SAT where every gang is kept to cards of one model, which proves nothing; only of use where there are several."""
 
+WORKERS = 2
+"""Of CP-SAT: as many as our search has processes."""
+
 
 def ours(snapshot: pl.Snapshot, limit: float) -> Row:
     """Call `placement.schedule` and return what it found, and the course of value and bound."""
@@ -68,7 +71,7 @@ def peer(snapshot: pl.Snapshot, limit: float, started: bool, one_each: bool = Fa
         jobs = pl.schedule(snapshot, solver=START).jobs
         hint = list(zip(jobs.start, jobs.end, strict=True))
     try:
-        found = cpsat_time.run(snapshot, limit, 0, started=hint, one_each=one_each)
+        found = cpsat_time.run(snapshot, limit, 0, WORKERS, started=hint, one_each=one_each)
     except (NotInstalled, Unsupported) as why:
         return {"note": str(why)}
     return {

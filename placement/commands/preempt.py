@@ -30,8 +30,9 @@ def preempt(
     reclaim: Annotated[
         str,
         typer.Option(
-            metavar="quota|fair_share",
-            help="What a queue may claim back from others: its quota, or its part by weight of what is left over too.",
+            metavar="quota|fair_share|dominant_share",
+            help="What a queue may claim back from others: its quota, or its part by weight of what is left over too, "
+            "of each model by itself, or by the model of which that part is largest.",
         ),
     ] = "quota",
     output: Annotated[

@@ -12,7 +12,7 @@ from placement.hardware import mig
 from placement.quota import ALL, quota_of
 from placement.snapshot import Gpu, Queue, Snapshot
 
-Reclaim = Literal["quota", "fair_share"]
+Reclaim = Literal["quota", "fair_share", "dominant_share"]
 RECLAIMS: tuple[str, ...] = get_args(Reclaim)
 
 Entitled = Callable[[str, str], Fraction]
@@ -45,7 +45,7 @@ def by_fair_share(snapshot: Snapshot, asked: Mapping[str, Sequence[Amounts]]) ->
         By queue, what each job in it has or waits for, by card model; `placement.quota.ALL` alone where its model is
         not settled.
     """
-    return _Shares(snapshot, asked).of
+    return Shares(snapshot, asked).of
 
 
 @dataclass(slots=True)
@@ -57,8 +57,14 @@ class _Open:
     weight: Fraction
 
 
-class _Shares:
-    """Fair shares, model by model as they are asked for."""
+class Shares:
+    """Fair shares, model by model as they are asked for; see `by_fair_share`.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    asked : mapping of str to sequence of mapping of str to Fraction
+    """
 
     def __init__(self, snapshot: Snapshot, asked: Mapping[str, Sequence[Amounts]]) -> None:
         self._queues = snapshot.queues
@@ -74,10 +80,13 @@ class _Shares:
     def of(self, queue: str, model: str) -> Fraction:
         """Return the share of a queue."""
         if model not in self._known:
-            shares: dict[str, Fraction] = {}
-            self._divide("", self._there.get(model, Fraction(0)), model, shares)
-            self._known[model] = shares
+            self._known[model] = self._shares(model)
         return self._known[model][queue]
+
+    def _shares(self, model: str) -> dict[str, Fraction]:
+        shares: dict[str, Fraction] = {}
+        self._divide("", self._there.get(model, Fraction(0)), model, shares)
+        return shares
 
     def _divide(self, parent: str, total: Fraction, model: str, shares: dict[str, Fraction]) -> None:
         children = [queue for queue in self._queues if queue.parent == parent]

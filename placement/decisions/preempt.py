@@ -53,8 +53,10 @@ def preempt(
     move : bool
         Whether running tasks may go on elsewhere.
     reclaim : str
-        What a queue may claim back from others, and what others must be beyond for it: ``"quota"``, or
-        ``"fair_share"``: of what is left over its part by `Queue.weight` too, see `placement.decisions.entitled`.
+        What a queue may claim back from others, and what others must be beyond for it: ``"quota"``;
+        ``"fair_share"``: of what is left over its part by `Queue.weight` too, model by model, see
+        `placement.decisions.entitled`; or ``"dominant_share"``: that part by what it gets most of, see
+        `placement.decisions.dominant`.
     time_limit : float, optional
         Seconds that the search tries to keep.
     seed : int

@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import ceil, lcm
 
 from placement import units
+from placement.decisions.dominant import by_dominant_share
 from placement.decisions.entitled import Entitled, Reclaim, by_fair_share, by_quota
 from placement.decisions.preempted import names
 from placement.exact.landing import task_of
@@ -53,7 +54,7 @@ def preemptable(
     A running job may be stopped or shrunk that is preemptible, has run for `Job.minimum_run_seconds`, and is of lower
     priority; or is of another queue that uses more than its quota, as long as the queue of the job that starts stays
     within its own: one after the other, as long as that queue is still beyond its quota. Where `reclaim` says so, fair
-    shares take the place of these quotas. With `move`, one of any priority may be moved.
+    shares or dominant ones take the place of these quotas. With `move`, one of any priority may be moved.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def preemptable(
     reclaim : str
         What a queue may claim back; see `placement.decisions.entitled`.
     """
-    entitled = by_quota(snapshot) if reclaim == "quota" else by_fair_share(snapshot, _asked(snapshot, running))
+    entitled = _entitled(snapshot, running, reclaim)
     quotas = _used(snapshot, running)
     models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}
     wants = _counted(quotas, job, models)
@@ -97,6 +98,13 @@ def preemptable(
         tuple(replace(role, taken=lines.scaled(amounts)) for role, amounts in zip(roles, counted, strict=True)),
         lines.limits(),
     )
+
+
+def _entitled(snapshot: Snapshot, running: Sequence[Job], reclaim: Reclaim) -> Entitled:
+    if reclaim == "quota":
+        return by_quota(snapshot)
+    by = by_fair_share if reclaim == "fair_share" else by_dominant_share
+    return by(snapshot, _asked(snapshot, running))
 
 
 def cost_of(snapshot: Snapshot, job: Job) -> int:
