@@ -281,8 +281,9 @@ def test_models_and_order_and_deadlines() -> None:
     assert [(out.job, out.reason) for out in found.left_out] == [("e", "late")]
 
 
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_bits_find_what_counts_find(seed: int) -> None:
+def test_bits_find_what_counts_find(seed: int, apart: bool) -> None:
     # Two models, gangs of several tasks of which a node takes more than one, and cards that are held at first.
     rng = Random(seed)
     nodes = tuple(Node(name=model, count=rng.randint(2, 4), gpus=(Gpu(model=model, count=SIZE),)) for model in "AB")
@@ -299,13 +300,15 @@ def test_bits_find_what_counts_find(seed: int) -> None:
     by_counts = counted(compile_work(Snapshot(nodes=nodes, jobs=(old, *jobs))))
     assert by_counts is not None
     profile = present(by_counts)
-    bits = Bits(by_counts)
-    future = Future.of(bits, profile)
+    # bits of all nodes, or of each pool by itself, of which no two share nodes
+    many = [Bits(by_counts, nodes) for nodes in by_counts.pools] if apart else [Bits(by_counts)]
+    laid = [(bits, Future.of(bits, profile)) for bits in many] * (1 if apart else len(by_counts.pools))
     for number in range(1, 41):
         gang = by_counts.gangs[by_counts.job_class[number]]
         kind = rng.randrange(len(gang.kinds))
         after = by_counts.release[number]
         expected = profile.earliest(number, after, (gang.kinds[kind],))
+        bits, future = laid[gang.kinds[kind].pool]
         found = future.earliest(number, bits.ask(by_counts.job_class[number], kind), after)
         assert found is not None
         assert found[:3] == expected

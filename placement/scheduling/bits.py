@@ -15,7 +15,7 @@ from operator import and_
 
 import numpy as np
 
-from placement.instance import Bools
+from placement.instance import Bools, Ints
 from placement.scheduling.counts import Counted, Kind, Nodes, Profile, Small
 
 Held = tuple[tuple[int, int], ...]
@@ -52,11 +52,15 @@ class Bits:
     Parameters
     ----------
     work : Counted
+    nodes : int array, optional
+        The nodes that there are bits for, rising; else all. The fewer, the faster.
     """
 
-    def __init__(self, work: Counted) -> None:
+    def __init__(self, work: Counted, nodes: Ints | None = None) -> None:
         self._work = work
-        self.count, self.most = len(work.free), int(work.free.max(initial=0))
+        self._nodes = np.arange(len(work.free)) if nodes is None else nodes
+        self._names: list[int] | None = None if len(self._nodes) == len(work.free) else self._nodes.tolist()
+        self.count, self.most = len(self._nodes), int(work.free[self._nodes].max(initial=0))
         self._column = sum(1 << level * self.count for level in range(self.most))
         self._asks: dict[tuple[int, int], Ask] = {}
 
@@ -66,9 +70,7 @@ class Bits:
         if key not in self._asks:
             gang = self._work.gangs[number]
             one = gang.kinds[kind]
-            on = np.zeros(self.count, dtype=np.bool_)
-            on[one.nodes] = True
-            nodes = _packed(on)
+            nodes = _packed(np.isin(self._nodes, one.nodes))
             # of a task that is alone a node needs to show but one
             levels = range(gang.cards, self.most + 1, gang.cards) if gang.tasks > 1 else (gang.cards,)
             fits = sum(nodes << (level - 1) * self.count for level in levels)
@@ -77,10 +79,15 @@ class Bits:
 
     def row(self, free: Small) -> int:
         """Return the bits of free cards by node; fewer than none are none."""
-        return _packed(free >= np.arange(1, self.most + 1)[:, None])
+        return _packed(free[self._nodes] >= np.arange(1, self.most + 1)[:, None])
+
+    def named(self, places: Nodes) -> Nodes:
+        """Return the nodes of places among the bits."""
+        names = self._names
+        return places if names is None else tuple((names[place], tasks) for place, tasks in places)
 
     def choose(self, free: int, ask: Ask) -> Nodes:
-        """Return nodes for all tasks, as `best_fit` does, given bits that show that they fit."""
+        """Return places of nodes for all tasks, as `best_fit` does, given bits that show that they fit."""
         count, nodes = self.count, ask.nodes
         if ask.tasks == 1:
             level = free >> (ask.cards - 1) * count
@@ -107,11 +114,14 @@ class Bits:
                         return tuple(found)
         raise AssertionError("the tasks fit")
 
-    def held(self, nodes: Nodes, cards: int) -> Held:
-        """Return what tasks of so many cards hold."""
+    def held(self, places: Nodes, cards: int) -> Held:
+        """Return what tasks of so many cards hold at some places."""
+        if len(places) == 1:
+            ((place, tasks),) = places
+            return ((self._column << place, tasks * cards * self.count),)
         by: dict[int, int] = {}
-        for node, tasks in nodes:
-            by[tasks] = by.get(tasks, 0) | self._column << node
+        for place, tasks in places:
+            by[tasks] = by.get(tasks, 0) | self._column << place
         return tuple((mask, tasks * cards * self.count) for tasks, mask in by.items())
 
     def needed(self, held: Held) -> int:
@@ -211,8 +221,8 @@ class Future:
             place += 1
             if place < count and times[place] < stop:
                 continue
-            nodes = bits.choose(reduce(and_, rows[first:place]), ask)
-            held = bits.held(nodes, ask.cards)
+            places = bits.choose(reduce(and_, rows[first:place]), ask)
+            held, nodes = bits.held(places, ask.cards), bits.named(places)
             end = stop if run is None else start + run(job, ask.kind, nodes)
             if end <= stop or self._holds(bits.needed(held), first, end):
                 return start, end, nodes, held

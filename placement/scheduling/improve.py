@@ -15,7 +15,9 @@ import random
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
-from placement.scheduling.bits import Future
+import numpy as np
+
+from placement.instance import Ints
 from placement.scheduling.counts import Counted, Profile
 from placement.scheduling.lines import Line, Passed, Passing
 from placement.scheduling.passes import Pass, Start
@@ -65,9 +67,8 @@ class Improver:
         self._several = [job for job in order if len(work.gangs[work.job_class[job]].kinds) > 1]
         self._cost = dict.fromkeys(order, 0)
         self._line_of_pool = _lines(work, self._ordered)
-        self._passing = Passing(work, len(order))
-        future = Future.of(self._passing.bits, base)
-        self._lines = [Line(Passed([], [], [future], 0)) for _ in range(max(self._line_of_pool, default=0) + 1)]
+        makers = [Passing(work, len(order), nodes) for nodes in _nodes_of(work, self._line_of_pool)]
+        self._lines = [Line(maker, maker.none(base)) for maker in makers]
         self._value = 0
         self.best = Pass([], 0, [])
         self.moves = 0
@@ -263,7 +264,7 @@ class Improver:
     ) -> Passed | None:
         """Return the pass over another order of a line, with what else changes added to the value before."""
         value, kinds = self._value + more, self._kinds.__getitem__
-        return self._passing.again(line.passed, value, order, changed, kinds, self._cost, limit)
+        return line.passing.again(line.passed, value, order, changed, kinds, self._cost, limit)
 
     def _set(self, line: Line, passed: Passed) -> None:
         self._value = passed.value
@@ -274,6 +275,15 @@ class Improver:
         if len(self._lines) > 1:
             starts.sort(key=lambda one: (one[1], one[0]))
         self.best = Pass(starts, self._value, [])
+
+
+def _nodes_of(work: Counted, line_of_pool: Sequence[int]) -> list[Ints]:
+    """Return the nodes of each line, rising."""
+    number = np.array(line_of_pool, dtype=np.int64)
+    return [
+        np.unique(np.concatenate([work.pools[pool] for pool in np.flatnonzero(number == line)]))
+        for line in range(max(line_of_pool, default=-1) + 1)
+    ]
 
 
 def _lines(work: Counted, ordered: bool) -> list[int]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from placement.scheduling.bits import Ask, Bits, Future, Held, Run
-from placement.scheduling.counts import Counted
+from placement.instance import Ints
+from placement.scheduling.bits import Bits, Future, Held, Run
+from placement.scheduling.counts import Counted, Profile
 from placement.scheduling.passes import Start, end_of
 
 EVERY, MOST_KEPT = 8, 64
@@ -43,6 +44,8 @@ class Line:
 
     Attributes
     ----------
+    passing : Passing
+        Makes passes over them.
     passed : Passed
     order : list of int
     moments : list of int
@@ -51,6 +54,7 @@ class Line:
         By place, the sum of weight times wait so far.
     """
 
+    passing: Passing
     passed: Passed
     order: list[int] = field(default_factory=list)
     moments: list[int] = field(default_factory=list)
@@ -73,26 +77,27 @@ class Line:
 
 
 class Passing:
-    """Passes over lines.
+    """Passes over the jobs of a line.
 
     Parameters
     ----------
     work : Counted
     count : int
         Jobs altogether.
+    nodes : int array
+        On which its jobs run.
     """
 
-    def __init__(self, work: Counted, count: int) -> None:
+    def __init__(self, work: Counted, count: int, nodes: Ints) -> None:
         self._work = work
-        self._bits = Bits(work)
+        self._bits = Bits(work, nodes)
         self._every = max(EVERY, count // MOST_KEPT)
         self._run: Run | None = work.run if work.by_level else None
         self._ordered = any(work.work.after)
 
-    @property
-    def bits(self) -> Bits:
-        """How cards are laid out."""
-        return self._bits
+    def none(self, base: Profile) -> Passed:
+        """Return the pass over no jobs, given what is free as what runs now comes to its end."""
+        return Passed([], [], [Future.of(self._bits, base)], 0)
 
     def again(
         self,
@@ -124,6 +129,7 @@ class Passing:
         limit : int, optional
         """
         every, work, before = self._every, self._work, passed.starts
+        ask, classes, run = self._bits.ask, work.job_class, self._run
         first, last = changed
         kept = passed.kept[: first // every + 1]
         begin = (len(kept) - 1) * every
@@ -139,7 +145,7 @@ class Passing:
             after = work.release[job]
             if self._ordered:
                 after = max([after, *self._before(job, ends)])
-            found = future.earliest(job, self._ask(job, kinds(job)), after, self._run)
+            found = future.earliest(job, ask(classes[job], kinds(job)), after, run)
             if found is None or work.deadline[job] < found[1]:
                 return None
             start, end, nodes, one = found
@@ -154,9 +160,6 @@ class Passing:
             if self._ordered:
                 ends[job] = end
         return Passed(starts, held, kept, value)
-
-    def _ask(self, job: int, kind: int) -> Ask:
-        return self._bits.ask(self._work.job_class[job], kind)
 
     def _before(self, job: int, ends: dict[int, int]) -> Iterable[int]:
         return (ends[other] if other in ends else end_of(self._work, other) for other in self._work.work.after[job])
