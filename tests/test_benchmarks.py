@@ -19,6 +19,7 @@ import scale
 import table
 
 import placement as pl
+from placement.heuristics import HEURISTICS
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
@@ -43,11 +44,12 @@ def test_a_limit_leaves_time_for_reading_and_writing() -> None:
 
 
 def test_the_command_is_measured_from_file_to_plan(tmp_path: Path) -> None:
-    row = scale.measure(tmp_path, 20, 0, scale.Goal(3.0, 1.0), rules=True)
+    row = scale.measure(tmp_path, 20, 0, scale.Goal(3.0, 1.0), tuple(HEURISTICS))
     assert row["valid"]
     assert row["tasks"]
     greedy = row["greedy"]
     assert isinstance(greedy, dict)
+    assert greedy.keys() == HEURISTICS.keys()
     assert min(greedy.values()) > 0
     assert table.number(row, "value") > 0
     assert row["gap_percent"] is not None
