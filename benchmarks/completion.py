@@ -12,9 +12,9 @@ rounds of minutes, as `gavel` does, is far off there for that alone.
 Gaps are (value - bound) / value, those of greedy rules to the bound of `placement.schedule`, or to the known optimum
 where there is one. CP-SAT has the same limit, two workers for the two processes of our search, and a model without
 nodes (see `peers/cpsat_time.py`): its bound holds, its value is that of a schedule that need not be placeable; `placed`
-is what its order is worth on nodes. It runs once from nothing and once from the schedule of `smith-area`, and of several card models as often where every
-gang is kept to one of them, which has no bound. The table has the best of these runs in each column, and the file all.
-Without OR-tools its rows say so.
+is what its order is worth on nodes. It runs once from nothing and once from the schedule of `smith-area`, and of
+several card models as often where every gang is kept to one of them, which has no bound. The table has the best of
+these runs in each column, and the file all. Without OR-tools its rows say so.
 
     python benchmarks/completion.py load --output completion.json --svg completion.svg
     python benchmarks/completion.py load --cases models --seeds 2 --seconds 10 --no-peer
