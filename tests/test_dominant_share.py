@@ -44,11 +44,24 @@ def test_the_example_of_the_paper() -> None:
     """
     queues = [Queue(name="a"), Queue(name="b")]
     found = shares({"A": 9, "B": 18}, queues, {"a": {"A": 18, "B": 72}, "b": {"A": 54, "B": 18}})
-    # 12 + 2 of B are taken then. The other 4 go at the same pace, of three tasks of a and two of b:
-    # 12 parts to a and 2 to b
-    assert {name: one["A"] for name, one in found.items()} == {"a": 3, "b": 6}
-    assert found["a"]["B"] == 12 + Fraction(4 * 12, 14)
-    assert found["b"]["B"] == 2 + Fraction(4 * 2, 14)
+    # 12 + 2 of B are taken then, and nobody gets more but of B: of the other 4 both get as much
+    assert found == {"a": {"A": 3, "B": 14}, "b": {"A": 6, "B": 4}}
+
+
+def test_what_nobody_is_given_sets_no_pace() -> None:
+    # All 10 A are c's quota. However much of A a asks for, it gets as much of B as b, who asks for as much of it.
+    queues = [Queue(name="a"), Queue(name="b"), Queue(name="c", quota={"A": 10})]
+    for much in (0, 1, 100):
+        found = shares({"A": 10, "B": 2}, queues, {"a": {"A": much, "B": 2}, "b": {"B": 2}, "c": {"A": 10}})
+        assert found == {"a": {"A": 0, "B": 1}, "b": {"A": 0, "B": 1}, "c": {"A": 10, "B": 0}}
+
+
+def test_who_asks_for_more_than_there_is_gets_what_others_do_without() -> None:
+    # a asks for 1200 of 12 A and 3 of 12 B, b for 12 of each. A fills at 12 + 12 and has run out at 1/2: a has 3 / 200
+    # of B then, and b 6. Of the other 1197 / 200 a gets the 597 / 200 that it still asks for as fast as b: all of it.
+    queues = [Queue(name="a"), Queue(name="b")]
+    found = shares({"A": 12, "B": 12}, queues, {"a": {"A": 1200, "B": 3}, "b": {"A": 12, "B": 12}})
+    assert found == {"a": {"A": 6, "B": 3}, "b": {"A": 6, "B": 9}}
 
 
 def test_weights_and_what_has_run_out() -> None:
@@ -81,9 +94,13 @@ def test_children_share_what_their_parent_has() -> None:
     ]
     asked = {"x": {"A": 6}, "y": {"A": 6}, "z": {"A": 12, "B": 12}}
     found = shares({"A": 12, "B": 12}, queues, asked)
-    expected = {"p": (6, 0), "q": (6, 12), "x": (4, 0), "y": (2, 0), "z": (6, 12)}
-    for name, (a, b) in expected.items():
-        assert found[name] == {"A": a, "B": b}
+    assert found == {
+        "p": {"A": 6, "B": 0},
+        "q": {"A": 6, "B": 12},
+        "x": {"A": 4, "B": 0},
+        "y": {"A": 2, "B": 0},
+        "z": {"A": 6, "B": 12},
+    }
 
 
 QUEUES = st.lists(
@@ -103,40 +120,91 @@ def test_of_one_model_it_is_the_fair_share(cards: int, drawn: list[tuple[int, in
             assert dominant(queue.name, model) == fair(queue.name, model)
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.integers(1, 8), st.integers(1, 8), QUEUES)
-def test_it_is_what_sharing_out_in_small_steps_comes_to(a: int, b: int, drawn: list[tuple[int, int, int, int]]) -> None:
-    cards = {"A": a, "B": b}
-    queues = [Queue(name=f"q{i}", quota={"A": quota}, weight=float(w)) for i, (quota, _, _, w) in enumerate(drawn)]
-    asked = {f"q{i}": {"A": x, "B": y} for i, (_, x, y, _) in enumerate(drawn)}
-    found = shares(cards, queues, asked)
-    mine = [{"A": Fraction(min(quota, x)), "B": Fraction(0)} for quota, x, _, _ in drawn]
-    wants = [{"A": max(0, x - quota), "B": y} for quota, x, y, _ in drawn]
-    left = {model: Fraction(count) - sum(one[model] for one in mine) for model, count in cards.items()}
-    dominant = [max(Fraction(want[model], cards[model]) for model in cards) for want in wants]
-    parts = [Fraction(0)] * len(drawn)
-    grain = Fraction(1, 256)
+Row = tuple[dict[str, int], dict[str, int], dict[str, int], int]
+"""What a queue has as its quota, asks for and may borrow, by model, and its weight."""
+
+GRAIN = 2.0**-10
+TREES = st.lists(
+    st.tuples(
+        st.sampled_from([-1, -1, 0, 1, 2]),
+        st.fixed_dictionaries({}, optional=dict.fromkeys("ABC", st.integers(0, 6))),
+        st.fixed_dictionaries(dict.fromkeys("ABC", st.sampled_from([0, 1, 2, 4, 6, 9]))),
+        st.fixed_dictionaries({}, optional=dict.fromkeys("ABC", st.integers(0, 4))),
+        st.sampled_from([0, 1, 1, 2, 3]),
+    ),
+    min_size=2,
+    max_size=5,
+)
+"""Queues: the number of the queue above, if it is before this one and at the top, and a row."""
+
+
+def by_steps(totals: dict[str, float], rows: list[Row]) -> list[dict[str, float]]:
+    """Share out what is left over beyond quotas in grains of what each queue asks for."""
+    mine: list[dict[str, float]] = [
+        {model: min(quota.get(model, 0), ask.get(model, 0)) for model in totals} for quota, ask, _, _ in rows
+    ]
+    wants = [
+        {model: min(ask.get(model, 0), quota.get(model, 0) + borrow.get(model, 10**6)) - one[model] for model in totals}
+        for (quota, ask, borrow, _), one in zip(rows, mine, strict=True)
+    ]
+    left = {model: total - sum(one[model] for one in mine) for model, total in totals.items()}
+    parts, moments = [0.0] * len(rows), [0.0] * len(rows)
+    there: list[str] = []
     while True:
-        # a grain of what he asks for, to whoever has least by his largest part over his weight
-        open_ = [
-            i
-            for i, (_, _, _, weight) in enumerate(drawn)
-            if weight and parts[i] < 1 and any(wants[i][model] and left[model] > 0 for model in cards)
+        if there != (now := [model for model in totals if left[model] > 1e-9]):
+            there, moments = now, [0.0] * len(rows)
+        able = [
+            i for i, row in enumerate(rows) if row[3] and parts[i] < 1 and any(wants[i][model] > 0 for model in there)
         ]
-        if not open_:
-            break
-        one = min(open_, key=lambda i: (parts[i] * dominant[i] / drawn[i][3], i))
-        parts[one] += grain
-        for model in cards:
-            step = max(Fraction(0), min(grain * wants[one][model], left[model]))
+        if not able:
+            return mine
+        # to whoever has been given least by now, by the largest part of what he is given over his weight
+        one = min(able, key=moments.__getitem__)
+        moments[one] += GRAIN * max(wants[one][model] / totals[model] for model in there) / rows[one][3]
+        parts[one] += GRAIN
+        for model in there:
+            step = min(GRAIN * wants[one][model], left[model])
             mine[one][model] += step
             left[model] -= step
-    for i, one_ in enumerate(mine):
-        for model in cards:
-            assert abs(found[f"q{i}"][model] - one_[model]) <= len(drawn) * 8 * grain
-    assert all(
-        sum(one[model] for one in found.values()) <= max(cards[model], sum(q for q, *_ in drawn)) for model in cards
-    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.fixed_dictionaries(dict.fromkeys("ABC", st.integers(1, 8))), TREES)
+def test_it_is_what_sharing_out_in_small_steps_comes_to(
+    cards: dict[str, int], drawn: list[tuple[int, dict[str, int], dict[str, int], dict[str, int], int]]
+) -> None:
+    tops = [i for i, (above, *_) in enumerate(drawn) if not 0 <= above < i or 0 <= drawn[above][0] < above]
+    above = {i: one[0] for i, one in enumerate(drawn) if i not in tops}
+    queues = [
+        Queue(
+            name=f"q{i}",
+            parent=f"q{above[i]}" if i in above else "",
+            quota={**quota},
+            # at the top there is nobody to borrow from
+            borrowing_limit={**borrow} if i in above else {},
+            weight=float(weight),
+        )
+        for i, (_, quota, _, borrow, weight) in enumerate(drawn)
+    ]
+    leaves = [i for i in range(len(drawn)) if i not in above.values()]
+    found = shares(cards, queues, {f"q{i}": drawn[i][2] for i in leaves})
+
+    def row(number: int) -> Row:
+        below = [i for i in above if above[i] == number]
+        asked = {model: sum(drawn[i][2].get(model, 0) for i in below or [number]) for model in cards}
+        return drawn[number][1], asked, drawn[number][3] if number in above else {}, drawn[number][4]
+
+    for parent in (None, *tops):
+        children = tops if parent is None else [i for i in above if above[i] == parent]
+        has = cards if parent is None else found[f"q{parent}"]
+        stepped = by_steps({model: float(amount) for model, amount in has.items()}, [row(i) for i in children])
+        # each time that a model runs out, each queue may be off by a grain
+        off = 3 * len(children) * GRAIN * max((amount for i in children for amount in row(i)[1].values()), default=0)
+        for i, expected in zip(children, stepped, strict=True):
+            asked = row(i)[1]
+            for model, amount in found[f"q{i}"].items():
+                assert abs(amount - expected[model]) <= off
+                assert amount <= asked[model]
 
 
 def test_a_queue_claims_back_by_what_others_get_most_of() -> None:

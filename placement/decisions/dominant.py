@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,9 +19,9 @@ def by_dominant_share(snapshot: Snapshot, asked: Mapping[str, Sequence[Amounts]]
 
     Of what a parent has, or the cluster, each child gets its quota first, or what it asks for if that is less. What is
     left over goes to those that ask for more, of all models in proportion to how many more of each, at such a pace that
-    the dominant share of each over its weight is the same at any time: the largest part of any model that it is given
-    beyond its quota. No queue gets more of a model than it asks for or its borrowing limit, and of a model that has run
-    out nobody gets more.
+    the dominant share of each over its weight grows alike: the largest part of any model that it is given beyond its
+    quota. No queue gets more of a model than it asks for or its borrowing limit, and of a model that has run out nobody
+    gets more: from then on it sets nobody's pace, however much of it is asked for.
 
     Where cards are all of one model, that is `placement.decisions.entitled.by_fair_share`; the row
     `placement.quota.ALL`, cards of any model, is always shared as there.
@@ -56,10 +56,15 @@ class _Pace:
     weight: Fraction
     given: dict[str, Fraction]
 
-    def speed(self, totals: Totals) -> Fraction:
-        """Return which part of what it asks for it is given while the dominant share over the weight grows by 1."""
-        largest = max((amount / totals[model] for model, amount in self.wants.items() if totals[model]), default=None)
-        return self.weight / largest if largest else Fraction(0)
+    def speed(self, totals: Totals, out: Set[str]) -> Fraction:
+        """Return which part of what it asks for it is given while the dominant share over the weight grows by 1.
+
+        It is 0 where all models that it asks for are out.
+        """
+        largest = max(
+            (amount / totals[model] for model, amount in self.wants.items() if model not in out), default=None
+        )
+        return Fraction(0) if largest is None else self.weight / largest
 
 
 class _Dominant(Shares):
@@ -93,15 +98,11 @@ class _Dominant(Shares):
 
 def _give(paces: Sequence[_Pace], totals: Totals, left: dict[str, Fraction]) -> None:
     """Give what is left over, until nobody wants any of what is left."""
-    speeds = [pace.speed(totals) for pace in paces]
     done = [Fraction(0)] * len(paces)
     out = {model for model, amount in left.items() if amount <= 0}
     while True:
-        active = [
-            number
-            for number, pace in enumerate(paces)
-            if speeds[number] and done[number] < 1 and not pace.wants.keys() <= out
-        ]
+        speeds = [pace.speed(totals, out) for pace in paces]
+        active = [number for number, speed in enumerate(speeds) if speed and done[number] < 1]
         if not active:
             return
         rates: dict[str, Fraction] = {}
