@@ -299,6 +299,7 @@ def test_bits_find_what_counts_find(seed: int, apart: bool) -> None:
     ]
     by_counts = counted(compile_work(Snapshot(nodes=nodes, jobs=(old, *jobs))))
     assert by_counts is not None
+    assert all(kind.nodes is by_counts.pools[kind.pool] for gang in by_counts.gangs for kind in gang.kinds)
     profile = present(by_counts)
     # bits of all nodes, or of each pool by itself, of which no two share nodes
     many = [Bits(by_counts, nodes) for nodes in by_counts.pools] if apart else [Bits(by_counts)]

@@ -144,7 +144,8 @@ def counted(work: Work) -> Counted | None:
             if place == len(pools):
                 pools.append(nodes)
             least = clock.run(int(one.jobs[0]), [(0, 0, (int(nodes[0]), (0,)))] * leaf.count)
-            kinds.append(Kind(nodes, least, place))
+            # one array for all who may run there
+            kinds.append(Kind(pools[place], least, place))
         gangs.append(Gang(leaf.count, shape.gpus, tuple(sorted(kinds, key=lambda kind: kind.least))))
         if not kinds and _fits_mixed(instance, leaf.shape, leaf.count):
             return None
