@@ -7,6 +7,7 @@ nothing but the level that they span, the models of their cards and how many tas
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from fractions import Fraction
 
 import numpy as np
@@ -38,6 +39,12 @@ class Clock:
         self._cards = [[kind for kind, _, _ in one.cards] for one in instance.classes]
         self._node_class = instance.node_class.tolist()
         self._known: dict[tuple[int, int, frozenset[int], int], int] = {}
+
+    def within(self, instance: Instance) -> Clock:
+        """Return the same for another form of the instance."""
+        other = copy(self)
+        other._instance = instance
+        return other
 
     def plain(self, number: int) -> bool:
         """Return whether jobs of a class depend on nothing but level, models and number of tasks."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from placement.instance import Bools, Instance, Ints
 from placement.scheduling.clock import Clock
 from placement.scheduling.work import Work
 from placement.shared_cards import parted
+from placement.snapshot import Snapshot
 
 Small = npt.NDArray[np.int32]
 
@@ -117,6 +119,14 @@ class Counted:
     def full(self, job: int, nodes: Nodes) -> int:
         """Return how long all of a job's work takes on some nodes."""
         return self.clock.run(job, [(0, 0, (node, (0,))) for node, tasks in nodes for _ in range(tasks)])
+
+    def bare(self, base: Profile) -> tuple[Counted, Profile]:
+        """Return the same and a profile of it without the snapshot, which takes long to send and says no more."""
+        work, profile = copy(self), copy(base)
+        instance = replace(self.work.instance, snapshot=Snapshot())
+        work.work, work.clock = replace(self.work, instance=instance), self.clock.within(instance)
+        profile._work = work
+        return work, profile
 
 
 def counted(work: Work) -> Counted | None:

@@ -117,13 +117,12 @@ class Movers:
             self._both(Turns(known.best(), number, most=most), limits.share(1 / (times - number)))
 
     def join(self) -> bool:
-        """Take what was found beside, unless there is to be more; return whether nothing is done there any more."""
+        """Take what was found beside, unless there is to be more; return whether something else may be done there."""
         if not self._beside.ready:
             return False
-        found = self._beside.end(self._limits)
-        if found is not None:
+        for found in self._beside.end(self._limits):
             self._known.offer(found)
-        return True
+        return self._beside.free
 
     def _times(self, limits: Limits, moved: float = MOVED) -> int:
         """Return how often jobs are to be moved anew."""
@@ -140,6 +139,7 @@ class Movers:
         move(self._what, turns, limits, self._known.over, self._known.offer)
 
     def _aside(self, turns: Turns, limits: Limits, undisturbed: bool) -> None:
-        if self.join():
+        # one job alone has nowhere to go
+        if self.join() and len(turns.found.starts) > 1 and not self._known.over():
             turns = replace(turns, seed=self._seed + turns.seed)
-            self._beside.begin(Aside(self._what, turns, limits, self._known.enough()), undisturbed)
+            self._beside.begin(Aside(self._what.bare(), turns, limits, self._known.enough()), undisturbed)

@@ -33,6 +33,10 @@ class Movable:
     base: Profile
     losses: Losses
 
+    def bare(self) -> Movable:
+        """Return the same without the snapshot."""
+        return Movable(*self.work.bare(self.base), self.losses)
+
 
 @dataclass(frozen=True, slots=True)
 class Turns:
@@ -85,7 +89,8 @@ def move(
         begun = best if turns.onward else turns.found
         improver = Improver.of(what.work, what.base, begun.starts, turns.seed + number, what.losses)
         if improver is None:
-            return None
+            # later on it may be the serial pass over what a serial pass gave
+            return None if number == 0 else best
         found = _once(improver, turns, some, over, offer)
         if found.value < best.value:
             best = found

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, partial
 
 from placement.heuristics.filling import OutOfTimeError
@@ -198,8 +199,11 @@ class _Search:
         return self._best.found
 
     def _enough(self) -> int:
-        """Return the value of a pass that is good enough by what is proven so far."""
-        return math.floor(self._bound / (1 - self._limits.gap)) - self._carried if self._limits.gap < 1 else 0
+        """Return the value of a pass that is good enough by what is proven so far; none is that leaves jobs out."""
+        assert self._best is not None
+        if self._best.found.late or self._limits.gap == 1:
+            return -1
+        return math.floor(self._bound / (1 - Fraction(self._limits.gap))) - self._carried
 
     def _over(self) -> bool:
         """Return whether the time is up, or what was found is good enough."""
