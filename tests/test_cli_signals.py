@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,9 @@ def run(start: Path, command: Sequence[str], when: str, send: str, sent: int = I
     (start / "sitecustomize.py").write_text(WHEN.format(when=when, send=send.format(sent=sent).strip()), "utf-8")
     paths = [str(start), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    ended = subprocess.run(command, capture_output=True, check=False, env=environment, timeout=60)
+    # whoever runs the tests in the background may have them ignore interrupts, and so would the command
+    heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    ended = subprocess.run(command, capture_output=True, check=False, env=environment, timeout=60, preexec_fn=heeded)
     return ended.returncode, ended.stdout, ended.stderr
 
 

@@ -32,6 +32,8 @@ ALPHAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Parts of a job in the linear program, by when so much has started jobs are ordered."""
 BOUND_SHARE = 0.2
 """Part of the time that the bound gets."""
+ALPHA_SHARE = 0.25
+"""Part of the time left in which passes over its orders begin."""
 ROOT_SHARE = 0.3
 """Part of the time left that lifting the bound gets before branching."""
 BRANCHING, LEAST_BRANCHING, MOST_BRANCHING = 3.0, 0.1, 0.6
@@ -145,9 +147,9 @@ class _Search:
 
     def _by_alpha(self, name: str, said: GridBound) -> None:
         """Try the orders of a linear program."""
-        by_runs = partial(serial, runs=said.runs)
+        by_runs, limits = partial(serial, runs=said.runs), self._limits.share(ALPHA_SHARE)
         for alpha in ALPHAS:
-            if not self._over():
+            if limits.left and not self._over():
                 self._try(name, self._ordered(self._started(said.at(alpha))), (parallel, serial, by_runs))
 
     def _started(self, at: Mapping[int, float]) -> list[int]:
