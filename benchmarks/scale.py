@@ -39,7 +39,7 @@ HERE = Path(__file__).resolve().parent
 OUTSIDE, OUTSIDE_EACH = 0.6, 6e-5
 """Seconds that the command takes before and after solving, and for each node."""
 LEADERS = ("fgd", "first-fit", "gpu-packing", "hived-buddy", "kai-fractions")
-"""The greedy rules that came first or second on a load of 1,000 or 10,000 nodes, for sizes where all take long."""
+"""The best greedy rules on 1,000 and 10,000 nodes, one of those that are equal, for sizes where all take long."""
 BEHIND, BUILD = 3.0, 15.0
 """Percent by which the best greedy rule has to be behind, and of the time that models may take to build, at most."""
 COLUMNS = (

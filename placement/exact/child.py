@@ -30,10 +30,6 @@ STUCK = 300
 """Seconds of computing without a beat after which the system ends the process."""
 
 
-HURRY = Hurry()
-"""What asks a task for what it has by now. One that comes when it has answered already says nothing."""
-
-
 class Task(Protocol):
     """What the process may be asked to do."""
 

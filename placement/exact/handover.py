@@ -45,7 +45,10 @@ BEAT = Beat()
 
 
 class Hurry:
-    """A message that asks for what there is by now."""
+    """A message that asks for what there is by now; it says nothing to whoever has answered already."""
+
+
+HURRY = Hurry()
 
 
 class Channel:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from placement.exact import pool as processes
-from placement.exact.child import HURRY, Done
-from placement.exact.handover import BEAT
+from placement.exact.child import Done
+from placement.exact.handover import BEAT, HURRY
 from placement.exact.process import Process
 from placement.scheduling.moving import Movable, Turns, move
 from placement.scheduling.passes import Pass

@@ -93,9 +93,10 @@ class Movers:
         self._few = self._few or self._times(self._limits) > 1
         if self._few:
             limits = self._limits.share(LONG)
+        # seeds beyond those of moves here and beside at once
         self._asked += 1
         times = self._times(limits, MOVED_LONG)
-        self._aside(Turns(self._known.best(), OTHER_SEEDS * self._asked, times), limits, self._few)
+        self._aside(Turns(self._known.best(), OTHER_SEEDS * (1 + self._asked), times), limits, self._few)
 
     def renew(self, limits: Limits) -> None:
         """Have few jobs moved beside once more, if they have been."""

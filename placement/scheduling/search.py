@@ -227,6 +227,7 @@ class _Search:
         assert self._best is not None
         started = self._best.found
         if self._over() or len(started.starts) < 2:
+            self._movers.join()
             return self._stop()
         few = labels.Few.of(self._counted, started)
         self._settle(few, started, False)
@@ -248,7 +249,6 @@ class _Search:
         if not self._over():
             self._movers.meanwhile(self._limits)
             self._branch(proof, self._limits)
-            self._movers.join()
         if self._limits.deadline < math.inf:
             self._movers.run(self._limits)
         return self._stop()
