@@ -32,12 +32,12 @@ from placement.check.schedules import check_schedule  # noqa: E402
 from placement.exact import highs  # noqa: E402
 from placement.plan import Provenance  # noqa: E402
 from placement.scheduling.answer import schedule_of  # noqa: E402
-from placement.scheduling.area import area_bound, trivial_bound  # noqa: E402
+from placement.scheduling.bounds.area import area_bound, trivial_bound  # noqa: E402
+from placement.scheduling.bounds.grid import grid_bound  # noqa: E402
+from placement.scheduling.bounds.modes import relaxation  # noqa: E402
 from placement.scheduling.compile import compile_work  # noqa: E402
-from placement.scheduling.device_search import search_devices  # noqa: E402
 from placement.scheduling.found import Found  # noqa: E402
-from placement.scheduling.grid import grid_bound  # noqa: E402
-from placement.scheduling.modes import relaxation  # noqa: E402
+from placement.scheduling.on_devices.search import search_devices  # noqa: E402
 from placement.scheduling.progress import silent  # noqa: E402
 from placement.scheduling.work import Work  # noqa: E402
 from placement.snapshot import Snapshot  # noqa: E402

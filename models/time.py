@@ -15,8 +15,8 @@ limited: every job can start there, and the program has always a solution.
 
 The dual :math:`-\lambda_{rs} (t_{s+1} - t_s)` of a row of a slot is the price of a unit in all of it. Whatever prices
 are taken, each job at its cheapest, less the price of all that there is, is a bound on every schedule in continuous
-time; see `placement.scheduling.prices`. This is the readable form of what `placement.scheduling.grid` builds as arrays,
-whose rows are the differences of neighbouring ones here.
+time; see `placement.scheduling.bounds.prices`. This is the readable form of what `placement.scheduling.bounds.grid`
+builds as arrays, whose rows are the differences of neighbouring ones here.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation
 from placement.scheduling.capacity import Profile
-from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation
 
 Placed = tuple[int, int, Mode]
 """Begin, end, and mode of a job."""

@@ -23,10 +23,10 @@ from placement.plan import Provenance
 from placement.scheduling.answer import schedule_of
 from placement.scheduling.baselines import baseline
 from placement.scheduling.compile import compile_work
-from placement.scheduling.device_climb import Climb, Climbing
-from placement.scheduling.device_pass import Bench, Choice, Way
-from placement.scheduling.device_search import search_devices
 from placement.scheduling.found import Found
+from placement.scheduling.on_devices.climb import Climb, Climbing
+from placement.scheduling.on_devices.passing import Bench, Choice, Way
+from placement.scheduling.on_devices.search import search_devices
 from placement.scheduling.progress import silent
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work

@@ -11,16 +11,16 @@ from random import Random
 import pytest
 
 import placement
-from placement.scheduling import labels
 from placement.scheduling.baselines import BASELINES, baseline
-from placement.scheduling.bits import Bits, Future
+from placement.scheduling.bounds import labels
+from placement.scheduling.bounds.prove import Proof
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import counted
 from placement.scheduling.devices import stretches_of
-from placement.scheduling.improve import Improver
-from placement.scheduling.moving import Movable, Turns, move
+from placement.scheduling.moves.bits import Bits, Future
+from placement.scheduling.moves.improve import Improver
+from placement.scheduling.moves.moving import Movable, Turns, move
 from placement.scheduling.passes import Pass, parallel, present, serial
-from placement.scheduling.prove import Proof
 from placement.snapshot import Duration, Gpu, Job, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.solver import Limits
 

@@ -12,16 +12,16 @@ import pytest
 from brute_relaxed import kind, of, there
 
 import placement
-from placement.scheduling import labels
-from placement.scheduling.arranged import Arranged
+from placement.scheduling.bounds import labels
+from placement.scheduling.bounds.arranged import Arranged
+from placement.scheduling.bounds.prices import Prices
+from placement.scheduling.bounds.prove import Proof
+from placement.scheduling.bounds.remaining import Ends, Job, Remaining
+from placement.scheduling.bounds.spans import Span
+from placement.scheduling.bounds.tolls import Tolls
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import Counted, counted
 from placement.scheduling.passes import Pass, parallel, present
-from placement.scheduling.prices import Prices
-from placement.scheduling.prove import Proof
-from placement.scheduling.remaining import Ends, Job, Remaining
-from placement.scheduling.spans import Span
-from placement.scheduling.tolls import Tolls
 from placement.snapshot import Duration, Gpu, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.snapshot import Job as Asked
 

@@ -17,12 +17,12 @@ from worker_cases import is_gone, kill_all, solvers, wait_until, warm_one
 
 import placement
 from placement.exact import pool
-from placement.scheduling.beside import LEAST, Aside, Beside
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import counted
 from placement.scheduling.desk import Desk
-from placement.scheduling.improve import Improver
-from placement.scheduling.moving import Movable, Turns, move
+from placement.scheduling.moves.beside import LEAST, Aside, Beside
+from placement.scheduling.moves.improve import Improver
+from placement.scheduling.moves.moving import Movable, Turns, move
 from placement.scheduling.passes import FIRST, Pass, ordered, parallel, present
 from placement.scheduling.progress import silent
 from placement.scheduling.search import _Best

@@ -17,18 +17,18 @@ from schedule_cases import Fickle, random_timed_work
 
 import placement as pl
 from placement.honoured import refuse_unhonoured_in_time
-from placement.scheduling.branching import Tree
+from placement.scheduling.bounds.branching import Tree
+from placement.scheduling.bounds.grid import best_bound, grid
+from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, relaxation
+from placement.scheduling.bounds.multiples import Multiples
+from placement.scheduling.bounds.prove import NODES, Proof
+from placement.scheduling.bounds.spans import counted_by
+from placement.scheduling.bounds.starts import Starts, whole_windows
+from placement.scheduling.bounds.tolls import Windows
 from placement.scheduling.compile import compile_work
 from placement.scheduling.desk import Desk
-from placement.scheduling.grid import best_bound, grid
 from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.loop import Loop
-from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation, relaxation
-from placement.scheduling.multiples import Multiples
-from placement.scheduling.prove import NODES, Proof
-from placement.scheduling.spans import counted_by
-from placement.scheduling.starts import Starts, whole_windows
-from placement.scheduling.tolls import Windows
 from placement.snapshot import Job, Reservation, Snapshot
 
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement.exact.growing import Growing
-from placement.scheduling.covers import covers, lifted, overfull
-from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation, in_windows
-from placement.scheduling.prices import Prices, priced
-from placement.scheduling.spans import NOBODY, Span, counted_by, shares
-from placement.scheduling.starts import whole_windows
-from placement.scheduling.tolls import Tolled, Windows, tolled
+from placement.scheduling.bounds.covers import covers, lifted, overfull
+from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, in_windows
+from placement.scheduling.bounds.prices import Prices, priced
+from placement.scheduling.bounds.spans import NOBODY, Span, counted_by, shares
+from placement.scheduling.bounds.starts import whole_windows
+from placement.scheduling.bounds.tolls import Tolled, Windows, tolled
 
 # --- covers, by hand -----------------------------------------------------------------------------------------
 

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from placement.exact.highs import solve
+from placement.scheduling.bounds.grid import FIRST, OPTIONS, bound_of, chosen, columns_of, grid, grid_bound, program
+from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, relaxation
+from placement.scheduling.bounds.near import near
+from placement.scheduling.bounds.prices import Prices, losses, priced
+from placement.scheduling.bounds.prove import Proof
 from placement.scheduling.capacity import Profile
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import Counted, counted
 from placement.scheduling.desk import Desk
-from placement.scheduling.grid import FIRST, OPTIONS, bound_of, chosen, columns_of, grid, grid_bound, program
-from placement.scheduling.improve import Improver
-from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation, relaxation
-from placement.scheduling.near import near
+from placement.scheduling.moves.improve import Improver
+from placement.scheduling.moves.switches import LATER, Switches
 from placement.scheduling.orders import by_weighted_area
 from placement.scheduling.passes import Pass, ordered, parallel, present
-from placement.scheduling.prices import Prices, losses, priced
-from placement.scheduling.prove import Proof
-from placement.scheduling.switches import LATER, Switches
 from placement.scheduling.work import Work
 from placement.snapshot import Duration, Gpu, Job, Node, Snapshot, Task, TaskGroup
 

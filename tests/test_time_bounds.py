@@ -13,14 +13,14 @@ import pytest
 
 from placement.exact import arrays, highs
 from placement.models import time as time_model
-from placement.scheduling.area import area_bound, trivial_bound
+from placement.scheduling.bounds.area import area_bound, trivial_bound
+from placement.scheduling.bounds.grid import best_bound, columns_of, grid, grid_bound, prices_of, program
+from placement.scheduling.bounds.modes import Kind, Mode, Relaxation, relaxation
+from placement.scheduling.bounds.prices import Prices, priced
 from placement.scheduling.compile import compile_work
 from placement.scheduling.desk import Desk
-from placement.scheduling.grid import best_bound, columns_of, grid, grid_bound, prices_of, program
 from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.loop import Loop
-from placement.scheduling.modes import Kind, Mode, Relaxation, relaxation
-from placement.scheduling.prices import Prices, priced
 from placement.scheduling.work import Work
 from placement.snapshot import (
     Duration,

@@ -9,13 +9,13 @@ import pytest
 from policy_cases import job, node, running
 
 import placement as pl
-from placement.scheduling.area import area_bound, trivial_bound
 from placement.scheduling.baselines import BASELINES
+from placement.scheduling.bounds.area import area_bound, trivial_bound
+from placement.scheduling.bounds.grid import best_bound
+from placement.scheduling.bounds.modes import relaxation
 from placement.scheduling.compile import compile_work
 from placement.scheduling.desk import Desk
-from placement.scheduling.grid import best_bound
 from placement.scheduling.loop import Loop
-from placement.scheduling.modes import relaxation
 from placement.scheduling.orders import ListPolicy, in_order
 from placement.snapshot import Job, Snapshot
 

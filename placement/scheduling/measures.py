@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from placement.exact.arrays import Program
-from placement.scheduling.remaining import Job
+from placement.scheduling.bounds.remaining import Job
 
 MEASURES = 3
 """Dual feasible functions by which tasks are measured beside their cards."""

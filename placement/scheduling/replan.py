@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from placement.scheduling import orders
 from placement.scheduling.counts import NO_DEADLINE, Counted, Gang, Kind, Nodes, Profile, counted
 from placement.scheduling.desk import NEVER, Desk
-from placement.scheduling.improve import Improver
+from placement.scheduling.moves.improve import Improver
 from placement.scheduling.passes import FIRST, Pass, free_from, ordered, parallel
 from placement.scheduling.work import Work
 

@@ -10,20 +10,21 @@ from fractions import Fraction
 from functools import cached_property, partial
 
 from placement.heuristics.filling import OutOfTimeError
-from placement.scheduling import labels, orders
+from placement.scheduling import orders
 from placement.scheduling.admission import Admission
 from placement.scheduling.baselines import baseline
+from placement.scheduling.bounds import labels
+from placement.scheduling.bounds.grid import GridBound
+from placement.scheduling.bounds.prove import Proof
 from placement.scheduling.counts import NO_DEADLINE, Counted, Profile, counted
 from placement.scheduling.desk import Desk
-from placement.scheduling.device_search import search_devices
 from placement.scheduling.devices import stretches_of
 from placement.scheduling.found import Found
-from placement.scheduling.grid import GridBound
 from placement.scheduling.left_out import perhaps_left_out, with_all_after
-from placement.scheduling.movers import SCATTERED, Known, Movers
+from placement.scheduling.moves.movers import SCATTERED, Known, Movers
+from placement.scheduling.on_devices.search import search_devices
 from placement.scheduling.passes import FIRST, Pass, ordered, parallel, present, serial
 from placement.scheduling.progress import Report, silent
-from placement.scheduling.prove import Proof
 from placement.scheduling.timing import Timetable
 from placement.scheduling.work import Work
 from placement.solver import Limits, Stop

@@ -1,7 +1,8 @@
 r"""What jobs that have not started yet cost at least, by prices of cards and of inequalities, from each moment on.
 
-At each moment what jobs pay (see `placement.scheduling.tolls`) is no more than what all there is is worth. That holds
-of the time after a moment :math:`m` alone too, so with the jobs R that run at m, and those N that start at m or later,
+At each moment what jobs pay (see `placement.scheduling.bounds.tolls`) is no more than what all there is is worth. That
+holds of the time after a moment :math:`m` alone too, so with the jobs R that run at m, and those N that start at m or
+later,
 
 .. math:: \sum_{j \in N} w_j T_j \ge \sum_{j \in N} \min_{s \ge m} \Big( w_j (s + p_j - r_j) + \int_m^\infty \pi_j(s)
     \Big) + \sum_{j \in R} \int_m^\infty \pi_j(s_j) - \int_m^\infty G ,
@@ -18,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.instance import Ints
-from placement.scheduling.modes import Kind, Relaxation, in_windows
-from placement.scheduling.tolls import Tolls
+from placement.scheduling.bounds.modes import Kind, Relaxation, in_windows
+from placement.scheduling.bounds.tolls import Tolls
 
 MOST_CELLS = 4_000_000
 """Pairs of a moment and a start that are looked at, for all jobs together."""

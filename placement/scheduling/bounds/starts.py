@@ -2,8 +2,8 @@ r"""The linear program of starts that grows: by starts that prices call for, and
 
 It begins as the program of `placement.models.time` over a grid: each start of a kind in a mode is a column, and what is
 held of a resource is limited on average over each slot. Columns may then start at any time, not only at moments of the
-grid, so its value comes down to the bound that its duals prove (`placement.scheduling.tolls`), and inequalities
-(`placement.scheduling.spans`) lift both.
+grid, so its value comes down to the bound that its duals prove (`placement.scheduling.bounds.tolls`), and inequalities
+(`placement.scheduling.bounds.spans`) lift both.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.exact.growing import Answer, Basis, Growing
 from placement.instance import Bools, Ints
-from placement.scheduling import grid
-from placement.scheduling.covers import BROKEN, covers, overfull
-from placement.scheduling.grid import Columns
-from placement.scheduling.modes import Relaxation, in_windows
-from placement.scheduling.prices import Prices
-from placement.scheduling.spans import NOBODY, Span, counted_by, shares
-from placement.scheduling.tolls import Tolled, Tolls, Windows, tolled
+from placement.scheduling.bounds import grid
+from placement.scheduling.bounds.covers import BROKEN, covers, overfull
+from placement.scheduling.bounds.grid import Columns
+from placement.scheduling.bounds.modes import Relaxation, in_windows
+from placement.scheduling.bounds.prices import Prices
+from placement.scheduling.bounds.spans import NOBODY, Span, counted_by, shares
+from placement.scheduling.bounds.tolls import Tolled, Tolls, Windows, tolled
 
 THIN = 4
 """Of how many moments one is a start of the first columns."""
@@ -244,7 +244,7 @@ class Starts:
         Parameters
         ----------
         lengths : sequence of int
-            Of spans, see `placement.scheduling.spans`; 0 for plain ones.
+            Of spans, see `placement.scheduling.bounds.spans`; 0 for plain ones.
         most : int
             How many at most, those that are broken most.
         """

@@ -19,9 +19,9 @@ import numpy as np
 
 from placement.instance import Ints
 from placement.scheduling.counts import Counted, Profile
-from placement.scheduling.lines import Line, Passed, Passing
+from placement.scheduling.moves.lines import Line, Passed, Passing
+from placement.scheduling.moves.switches import Losses, Switches
 from placement.scheduling.passes import Pass, Start
-from placement.scheduling.switches import Losses, Switches
 
 HOT, MOST_HOT, COLD = 4000.0, 0.04, 0.005
 """By which part of its value a schedule may be worse at first on average, times the cube of the number of jobs, and at
@@ -53,7 +53,7 @@ class Improver:
         A schedule to begin with.
     seed : int
     losses : mapping of int to mapping of int to float, optional
-        What jobs lose on cards of some models (`placement.scheduling.switches`).
+        What jobs lose on cards of some models (`placement.scheduling.moves.switches`).
     """
 
     def __init__(

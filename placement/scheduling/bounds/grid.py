@@ -21,11 +21,11 @@ import numpy as np
 
 from placement.exact.arrays import Floats, Program
 from placement.instance import Bools, Ints
-from placement.scheduling.area import area_bound
-from placement.scheduling.modes import Relaxation, relaxation
-from placement.scheduling.multiples import Multiples
-from placement.scheduling.near import near
-from placement.scheduling.prices import Prices, on_lines, priced
+from placement.scheduling.bounds.area import area_bound
+from placement.scheduling.bounds.modes import Relaxation, relaxation
+from placement.scheduling.bounds.multiples import Multiples
+from placement.scheduling.bounds.near import near
+from placement.scheduling.bounds.prices import Prices, on_lines, priced
 from placement.scheduling.work import Work
 
 FIRST = 120_000
@@ -42,7 +42,7 @@ GRIDS = (
 )
 """Ratio of each moment to the one before, and least length of a slot in milliseconds, of grids, one after the other."""
 THINNED = 1.2
-"""Ratio of the first grid after which only starts near the best are columns (`placement.scheduling.near`)."""
+"""Ratio of the first grid after which only starts near the best are columns (`placement.scheduling.bounds.near`)."""
 SLOWER, THINNED_SLOWER, MOST_STARTS = 4, 2, 2_000_000
 """How many times as long as the one before a grid may take, and one of few starts; and starts that it has at most."""
 SPLITS = (1, 4, 16)

@@ -23,11 +23,11 @@ from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
 from placement.quota import Short
+from placement.scheduling.bounds.modes import Modes
 from placement.scheduling.counting import members
 from placement.scheduling.desk import NEVER, Desk, Live
-from placement.scheduling.device_room import Room
 from placement.scheduling.left_out import with_all_after
-from placement.scheduling.modes import Modes
+from placement.scheduling.on_devices.room import Room
 from placement.scheduling.profile import Fit, Profile, Reserved
 from placement.scheduling.timing import Stretch, Timetable
 from placement.scheduling.work import Work

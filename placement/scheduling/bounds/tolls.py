@@ -1,7 +1,7 @@
 r"""A bound from prices of cards over time and of cover inequalities, valid for continuous time whatever the prices.
 
-To the prices of `placement.scheduling.prices` come multipliers of inequalities over spans of time
-(`placement.scheduling.spans`). An inequality holds of every schedule, so
+To the prices of `placement.scheduling.bounds.prices` come multipliers of inequalities over spans of time
+(`placement.scheduling.bounds.spans`). An inequality holds of every schedule, so
 
 .. math:: \sum_j w_j T_j \ge \sum_j \min_s \Big( w_j (s + p_j - r_j) + \int \lambda + \sum_c \mu_c a_{cj} y_{cj}(s)
     \Big) - \int \lambda G - \sum_c \mu_c b_c .
@@ -24,9 +24,9 @@ import numpy as np
 
 from placement.exact.arrays import Floats
 from placement.instance import Ints
-from placement.scheduling.modes import NO_END, Kind, Mode, Relaxation, in_windows
-from placement.scheduling.prices import FINEST, Paid, Prices
-from placement.scheduling.spans import Span
+from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, in_windows
+from placement.scheduling.bounds.prices import FINEST, Paid, Prices
+from placement.scheduling.bounds.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placement.scheduling.grid import GRIDS, GridBound, bound_of, grid
-from placement.scheduling.modes import in_windows, relaxation
-from placement.scheduling.prices import losses
+from placement.scheduling.bounds.grid import GRIDS, GridBound, bound_of, grid
+from placement.scheduling.bounds.modes import in_windows, relaxation
+from placement.scheduling.bounds.prices import losses
 from placement.scheduling.work import Work
 
 if TYPE_CHECKING:
-    from placement.scheduling.branching import Tree
-    from placement.scheduling.remaining import Ends
+    from placement.scheduling.bounds.branching import Offer, Tree
+    from placement.scheduling.bounds.remaining import Ends
 
-Offer = Callable[[dict[int, float]], int]
-"""Told when each job starts in a relaxed schedule; returns the value of the best timetable known."""
 MOST_JOBS = 400
 """Jobs up to which ends are branched on."""
 MOST_MIXED = 80
@@ -83,8 +81,8 @@ class Proof:
             On the clock of `time.monotonic`.
         """
         # loaded where they are needed, for the solver takes a while
-        from placement.scheduling.branching import Tree
-        from placement.scheduling.starts import Starts
+        from placement.scheduling.bounds.branching import Tree
+        from placement.scheduling.bounds.starts import Starts
 
         kinds = tuple(replace(kind, jobs=(job,)) for kind in self._relaxed.kinds for job in kind.jobs)
         single = replace(self._relaxed, kinds=kinds)

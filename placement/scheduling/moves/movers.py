@@ -12,11 +12,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from placement.scheduling.beside import Aside, Beside
 from placement.scheduling.counts import Counted, Profile
-from placement.scheduling.moving import Movable, Turns, move
+from placement.scheduling.moves.beside import Aside, Beside
+from placement.scheduling.moves.moving import Movable, Turns, move
+from placement.scheduling.moves.switches import Losses
 from placement.scheduling.passes import Pass
-from placement.scheduling.switches import Losses
 from placement.solver import Limits
 
 SCATTERED, FIRST_MOVES, MOVES = 5, 2000, 1_200_000

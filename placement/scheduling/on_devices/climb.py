@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from placement.scheduling.desk import NEVER
-from placement.scheduling.device_pass import ANY_WAY, Bench, Choice, Way
+from placement.scheduling.on_devices.passing import ANY_WAY, Bench, Choice, Way
 from placement.scheduling.timing import Timetable
 
 MEMORY = 20

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from placement.instance import Ints
-from placement.scheduling.bits import Bits, Future, Held, Run
 from placement.scheduling.counts import Counted, Profile
+from placement.scheduling.moves.bits import Bits, Future, Held, Run
 from placement.scheduling.passes import Start, end_of
 
 EVERY, MOST_KEPT = 8, 64

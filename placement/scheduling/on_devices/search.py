@@ -22,14 +22,14 @@ from placement.heuristics.gangs import Placed
 from placement.heuristics.worst_fit import WorstFit
 from placement.instance import Ints
 from placement.scheduling.baselines import baseline
+from placement.scheduling.bounds.grid import FIRST, GridBound, best_bound, grid_bound
 from placement.scheduling.desk import NEVER, Desk
-from placement.scheduling.device_climb import WORST, Climb, Climbing, Score
-from placement.scheduling.device_orders import MOST_SETS, MOST_STOPPED, MOST_WAITING, Orders
-from placement.scheduling.device_pass import Bench
 from placement.scheduling.found import Found
-from placement.scheduling.grid import FIRST, GridBound, best_bound, grid_bound
 from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.loop import Loop
+from placement.scheduling.on_devices.climb import WORST, Climb, Climbing, Score
+from placement.scheduling.on_devices.orders import MOST_SETS, MOST_STOPPED, MOST_WAITING, Orders
+from placement.scheduling.on_devices.passing import Bench
 from placement.scheduling.orders import ListPolicy, in_order
 from placement.scheduling.progress import Report
 from placement.scheduling.timing import Timetable
@@ -70,7 +70,7 @@ def search_devices(work: Work, limits: Limits, seed: int, report: Report) -> Fou
     Returns
     -------
     Found
-        With a bound, see `placement.scheduling.grid`.
+        With a bound, see `placement.scheduling.bounds.grid`.
     """
     return _Search(work, limits, seed, report).run()
 

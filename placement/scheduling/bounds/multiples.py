@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from placement.scheduling.modes import Relaxation
+from placement.scheduling.bounds.modes import Relaxation
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """Branch and bound over when jobs end: a bound that rises as long as there is time.
 
-Each node of the tree says from when until when each job may end; its bound is that of `placement.scheduling.starts` in
-these windows, lifted by inequalities that hold in all of the tree. The job whose ends lie furthest apart in the
-solution, by weight, is told to end at their mean or before, or after it. What no node can be better than, and neither
-what is known, bounds all schedules.
+Each node of the tree says from when until when each job may end; its bound is that of
+`placement.scheduling.bounds.starts` in these windows, lifted by inequalities that hold in all of the tree. The job
+whose ends lie furthest apart in the solution, by weight, is told to end at their mean or before, or after it. What no
+node can be better than, and neither what is known, bounds all schedules.
 
-Ends are multiples of some time, and so is the best value (`placement.scheduling.multiples`): bounds are rounded up, and
-nobody looks at ends between.
+Ends are multiples of some time, and so is the best value (`placement.scheduling.bounds.multiples`): bounds are rounded
+up, and nobody looks at ends between.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,13 +22,14 @@ import numpy as np
 from placement.exact.arrays import Floats
 from placement.exact.growing import Basis
 from placement.instance import Ints
-from placement.scheduling.modes import in_windows
-from placement.scheduling.multiples import Multiples
-from placement.scheduling.prove import Offer
-from placement.scheduling.remaining import Ends
-from placement.scheduling.starts import Starts
-from placement.scheduling.tolls import Windows
+from placement.scheduling.bounds.modes import in_windows
+from placement.scheduling.bounds.multiples import Multiples
+from placement.scheduling.bounds.remaining import Ends
+from placement.scheduling.bounds.starts import Starts
+from placement.scheduling.bounds.tolls import Windows
 
+Offer = Callable[[dict[int, float]], int]
+"""Told when each job starts in a relaxed schedule; returns the value of the best timetable known."""
 ROOT_ROUNDS, ROUNDS = 20, 2
 """Rounds in which inequalities are added, at first and in each node."""
 ROOT_NEAR, NEAR = 2e-4, 1e-3

@@ -1,9 +1,10 @@
 """Ways in which jobs may run, as a relaxation: what each of them surely takes, whatever a schedule does.
 
-A resource is the card units of all healthy cards of one model, or halves of nodes (`placement.scheduling.halves`). A
-job of which tasks lie on several models is a mixture of its modes there, in the shares of its units: it takes no less
-time than its slowest card, so no less than any of them, and no fewer units of each model than its share. What else
-nodes have is left out of account: CPU, memory, links between cards, and MIG cards; and so are quotas.
+A resource is the card units of all healthy cards of one model, or halves of nodes
+(`placement.scheduling.bounds.halves`). A job of which tasks lie on several models is a mixture of its modes there, in
+the shares of its units: it takes no less time than its slowest card, so no less than any of them, and no fewer units of
+each model than its share. What else nodes have is left out of account: CPU, memory, links between cards, and MIG cards;
+and so are quotas.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import numpy as np
 from placement.durations import RunTime
 from placement.gang import Leaf, is_flat
 from placement.instance import Bools, Instance, JobClass
+from placement.scheduling.bounds.halves import halves
 from placement.scheduling.capacity import Profile, held, models_of, profiles
-from placement.scheduling.halves import halves
 from placement.scheduling.work import Work
 from placement.shared_cards import parted, sharing_factor
 

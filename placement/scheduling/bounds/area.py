@@ -13,8 +13,8 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
+from placement.scheduling.bounds.modes import Kind, Relaxation
 from placement.scheduling.capacity import Profile
-from placement.scheduling.modes import Kind, Relaxation
 
 ROUNDING = 1e-15
 """Part of the sum that is taken off for each step in which it was made: some roundings of doubles, all of them of sums

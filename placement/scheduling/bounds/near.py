@@ -13,8 +13,8 @@ import numpy as np
 
 from placement.exact.arrays import Floats
 from placement.instance import Bools, Ints
-from placement.scheduling.modes import Relaxation, in_windows
-from placement.scheduling.prices import Paid, Prices, steps_of
+from placement.scheduling.bounds.modes import Relaxation, in_windows
+from placement.scheduling.bounds.prices import Paid, Prices, steps_of
 
 NEAR, COARSE = 0.3, 6.0
 """How much more than the best start of its job one may cost at least, as a part of what jobs cost on average; and how

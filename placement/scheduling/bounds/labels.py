@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 
-from placement.scheduling.arranged import MOST_LOOKED, Arranged
+from placement.scheduling.bounds.arranged import MOST_LOOKED, Arranged
+from placement.scheduling.bounds.remaining import Ends, Job, Remaining
 from placement.scheduling.counts import NO_DEADLINE, Counted
 from placement.scheduling.measures import MEASURES, Node, horizon_of, measures, prices_of
 from placement.scheduling.passes import Pass
-from placement.scheduling.remaining import Ends, Job, Remaining
 
 MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
 """Jobs, nodes, and starts of all jobs together, up to which this is tried."""

@@ -18,7 +18,7 @@ from placement.exact import pool as processes
 from placement.exact.child import Done
 from placement.exact.handover import BEAT, HURRY
 from placement.exact.process import Process
-from placement.scheduling.moving import Movable, Turns, move
+from placement.scheduling.moves.moving import Movable, Turns, move
 from placement.scheduling.passes import Pass
 from placement.solver import Limits
 

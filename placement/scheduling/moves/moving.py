@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from placement.scheduling.counts import Counted, Profile
-from placement.scheduling.improve import Improver
+from placement.scheduling.moves.improve import Improver
+from placement.scheduling.moves.switches import Losses
 from placement.scheduling.passes import Pass
-from placement.scheduling.switches import Losses
 from placement.solver import Limits
 
 ROUND = 200

@@ -1,8 +1,8 @@
 """Few jobs, solved to the end by their starts alone: where their tasks lie is settled afterwards.
 
 Sorted by start, each job of some best schedule starts when it may first, when the one before does, or when another one
-ends, for else it could start sooner on its nodes. All such starts are looked at, depth first, but for those after
-which what is left costs too much (`placement.scheduling.remaining`). One arrangement on nodes is kept along the way;
+ends, for else it could start sooner on its nodes. All such starts are looked at, depth first, but for those after which
+what is left costs too much (`placement.scheduling.bounds.remaining`). One arrangement on nodes is kept along the way;
 where the next job has no room in it, all others are tried. That is a search over nodes with all starts fixed, which is
 easier by far than one over starts and nodes at once: many arrangements of the same starts differ in nothing that
 matters.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from placement.scheduling.remaining import Job, Remaining
+from placement.scheduling.bounds.remaining import Job, Remaining
 
 MOST_LOOKED, MOST_ARRANGED = 20_000, 2_000
 """Beginnings of schedules after which it is given up, and steps after which it is for the nodes of one of them."""

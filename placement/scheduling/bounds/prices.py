@@ -26,8 +26,8 @@ import numpy as np
 
 from placement.exact.arrays import Floats
 from placement.instance import Ints
-from placement.scheduling.area import trivial_bound
-from placement.scheduling.modes import Kind, Mode, Relaxation, in_windows
+from placement.scheduling.bounds.area import trivial_bound
+from placement.scheduling.bounds.modes import Kind, Mode, Relaxation, in_windows
 
 FINEST = 1 << 40
 """Most steps to a unit of price."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import combinations, product
 
 from placement.scheduling.desk import NEVER
-from placement.scheduling.device_pass import Bench, Way
+from placement.scheduling.on_devices.passing import Bench, Way
 from placement.scheduling.profile import Profile, Reserved
 from placement.scheduling.timing import Timetable
 from placement.solver import Limits

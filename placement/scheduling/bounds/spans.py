@@ -1,7 +1,7 @@
 r"""Cover inequalities over time: what of jobs that do not fit together is held in a span of time.
 
-A cover inequality :math:`\sum_k a_k y_k \le b` of what runs at one moment (see `placement.scheduling.covers`) holds at
-each moment of a span :math:`[\tau_0, \tau_1)`, so it holds of the mean over it. More can be said with a length
+A cover inequality :math:`\sum_k a_k y_k \le b` of what runs at one moment (see `placement.scheduling.bounds.covers`)
+holds at each moment of a span :math:`[\tau_0, \tau_1)`, so it holds of the mean over it. More can be said with a length
 :math:`\ell`: let :math:`y_k(\tau) = 1` where job k runs in all of :math:`[\tau, \tau + \ell]`, and for one job i where
 it runs at any moment of that. If i does, all the others that count run then, so the inequality holds too; and if it
 does not, it holds without i. In the mean over the span this is as if each job ended :math:`\ell` sooner, and i began
