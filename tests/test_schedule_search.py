@@ -12,11 +12,11 @@ import pytest
 
 import placement
 from placement.scheduling.baselines import BASELINES, baseline
-from placement.scheduling.bounds import labels
 from placement.scheduling.bounds.prove import Proof
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import counted
 from placement.scheduling.devices import stretches_of
+from placement.scheduling.few import labels
 from placement.scheduling.moves.bits import Bits, Future
 from placement.scheduling.moves.improve import Improver
 from placement.scheduling.moves.moving import Movable, Turns, move

@@ -12,8 +12,6 @@ import pytest
 from brute_relaxed import kind, of, there
 
 import placement
-from placement.scheduling.bounds import labels
-from placement.scheduling.bounds.arranged import Arranged
 from placement.scheduling.bounds.prices import Prices
 from placement.scheduling.bounds.prove import Proof
 from placement.scheduling.bounds.remaining import Ends, Job, Remaining
@@ -21,6 +19,8 @@ from placement.scheduling.bounds.spans import Span
 from placement.scheduling.bounds.tolls import Tolls
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import Counted, counted
+from placement.scheduling.few import labels
+from placement.scheduling.few.arranged import Arranged
 from placement.scheduling.passes import Pass, parallel, present
 from placement.snapshot import Duration, Gpu, Node, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.snapshot import Job as Asked

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import placement
 from placement.heuristics.filling import OutOfTimeError
-from placement.scheduling.bounds.rising import Rising, rises
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import Counted, counted
 from placement.scheduling.passes import parallel, present, serial
+from placement.scheduling.rising import Rising, rises
 from placement.snapshot import (
     Duration,
     Gpu,

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from placement.heuristics.filling import OutOfTimeError
 from placement.heuristics.gangs import Placed
 from placement.scheduling import orders
-from placement.scheduling.bounds.rising import Rising, rises
 from placement.scheduling.counts import Counted, Nodes, Profile
 from placement.scheduling.desk import NEVER, Desk
+from placement.scheduling.rising import Rising, rises
 
 Start = tuple[int, int, int, Nodes]
 """Job, start, end and nodes."""

@@ -13,12 +13,12 @@ from placement.heuristics.filling import OutOfTimeError
 from placement.scheduling import orders
 from placement.scheduling.admission import Admission
 from placement.scheduling.baselines import baseline
-from placement.scheduling.bounds import labels
 from placement.scheduling.bounds.grid import GridBound
 from placement.scheduling.bounds.prove import Proof
 from placement.scheduling.counts import NO_DEADLINE, Counted, Profile, counted
 from placement.scheduling.desk import Desk
 from placement.scheduling.devices import stretches_of
+from placement.scheduling.few import labels
 from placement.scheduling.found import Found
 from placement.scheduling.left_out import perhaps_left_out, with_all_after
 from placement.scheduling.moves.movers import SCATTERED, Known, Movers

@@ -1,1 +1,1 @@
-"""What no schedule can be better than: areas, prices, linear programs, inequalities, branching, few jobs settled."""
+"""What no schedule can be better than: areas, prices, linear programs, inequalities, and branching on ends."""

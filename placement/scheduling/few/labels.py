@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 
-from placement.scheduling.bounds.arranged import MOST_LOOKED, Arranged
 from placement.scheduling.bounds.remaining import Ends, Job, Remaining
 from placement.scheduling.counts import NO_DEADLINE, Counted
-from placement.scheduling.measures import MEASURES, Node, horizon_of, measures, prices_of
+from placement.scheduling.few.arranged import MOST_LOOKED, Arranged
+from placement.scheduling.few.measures import MEASURES, Node, horizon_of, measures, prices_of
 from placement.scheduling.passes import Pass
 
 MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
