@@ -13,13 +13,13 @@ import msgspec
 from placement import arguments, portfolio
 from placement.area import area_bounds
 from placement.check import check, usage
-from placement.compile import compile as compile_snapshot
+from placement.entitlement.limits import compile_with_shares
 from placement.errors import SolverError, UsageError
 from placement.evaluate import demand, wished_for
 from placement.exact import METHODS, worker
 from placement.exact.worker import Exact
 from placement.heuristics import HEURISTICS, PORTFOLIO, TIED
-from placement.honoured import refuse_unhonoured
+from placement.honoured import refuse_unhonoured_in_plan
 from placement.instance import Instance
 from placement.plan import Baseline, Plan, Provenance
 from placement.planning import name_tasks, plan_of
@@ -121,11 +121,11 @@ def solve(
         worker.warm()
     deadline = math.inf if time_limit is None else began + time_limit
     snapshot = verified(snapshot)
-    used = refuse_unhonoured(snapshot, without)
+    used = refuse_unhonoured_in_plan(snapshot, without)
     chosen = tuple(used.policy.objectives if objectives is None else objectives)
     arguments.refuse_objectives(chosen)
     compiling = time.monotonic()
-    instance = compile_snapshot(used)
+    instance = compile_with_shares(used)
     if objectives is None and chosen == Policy().objectives:
         added = wished_for(instance)
         chosen = (*chosen, *(name for name, counts in added.items() if counts))

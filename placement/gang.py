@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate, takewhile
 
 
@@ -93,6 +94,14 @@ def leaves(group: Group) -> Iterator[Leaf]:
     else:
         for child in group.children:
             yield from leaves(child)
+
+
+def least_of(group: Group, of_leaf: Sequence[int | Fraction]) -> int | Fraction:
+    """Return the least that a group comes to in one copy of its parent, given what a task of each leaf does."""
+    if isinstance(group, Leaf):
+        return group.minimum * of_leaf[group.leaf]
+    children = sorted(least_of(child, of_leaf) for child in group.children)
+    return group.minimum * sum(children[: group.min_groups])
 
 
 def slice_ends(sizes: Sequence[int], tasks: int) -> list[int]:

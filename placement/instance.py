@@ -19,6 +19,7 @@ from placement.assignment import Ints as Ints
 from placement.durations import RunTime
 from placement.gang import Branch, Leaf, is_tied
 from placement.mig import Slots
+from placement.quota import QueueLimit
 from placement.snapshot import Snapshot
 from placement.tenants import Apart as Apart
 
@@ -310,6 +311,8 @@ class Instance:
         MIG cards on which running work has an instance, whether or not such cards are nodes here.
     apart : Apart, optional
         Absent where all tasks may be together, whosever they are.
+    queues : tuple of QueueLimit
+        Limits of queues: what limits whose `LimitRow.path` is ``queues[i]`` stand for.
     """
 
     snapshot: Snapshot
@@ -347,6 +350,7 @@ class Instance:
     crowded: bool = False
     mig_cards: int = 0
     apart: Apart | None = None
+    queues: tuple[QueueLimit, ...] = ()
 
     @property
     def slot_base(self) -> int:

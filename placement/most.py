@@ -174,16 +174,18 @@ class Most:
     def _rows(self) -> list[tuple[Ints, list[list[tuple[int, int | Fraction]]]]]:
         """For each level of limits: the number of each node's cap, and the rows and amounts of each; 0 is no cap."""
         instance, found = self._instance, []
-        for level in dict.fromkeys(row.level for row in instance.limits):
+        # limits of queues allow more once other queues ask for less
+        stated = {index: row for index, row in enumerate(instance.limits) if row.path.startswith("limits[")}
+        for level in dict.fromkeys(row.level for row in stated.values()):
             number: dict[str, int] = {}
             rows: list[list[tuple[int, int | Fraction]]] = [[]]
-            for index, row in enumerate(instance.limits):
+            for index, row in stated.items():
                 if row.level == level:
                     if number.setdefault(row.domain, len(rows)) == len(rows):
                         rows.append([])
                     rows[number[row.domain]].append((index, _cap(instance, row)))
             of_class = [
-                next((number[instance.limits[i].domain] for i in one.limits if instance.limits[i].level == level), 0)
+                next((number[stated[i].domain] for i in one.limits if i in stated and stated[i].level == level), 0)
                 for one in instance.classes
             ]
             found.append((np.array(of_class, dtype=np.int64)[instance.node_class], rows))

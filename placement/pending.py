@@ -9,6 +9,7 @@ import numpy as np
 
 from placement.collector import collector_paused
 from placement.empty import EmptyCluster
+from placement.entitlement.beyond import beyond
 from placement.instance import Assignment, Instance
 from placement.naming import job_names
 from placement.plan import Pending
@@ -57,6 +58,8 @@ def pending(instance: Instance, assignment: Assignment, objectives: Sequence[str
     number = instance.job_class[jobs]
     some = placed[jobs].tolist()
     why = _reasons(instance, np.unique(number[placed[jobs] == 0]).tolist(), chosen)
+    over = beyond(instance, assignment, [kind for kind, reason in why.items() if reason in (BESIDE, LYING)])
+    why |= {kind: ("no_room", f"beside the other work of this plan it asks for {one}") for kind, one in over.items()}
     short = shortages(instance, assignment, [kind for kind, reason in why.items() if reason == BESIDE])
     why |= {kind: ("no_room", f"{BESIDE[1]} ({text})") for kind, text in short.items()}
     partly = {kind: _partly(instance, kind, chosen) for kind in np.unique(number[placed[jobs] > 0]).tolist()}

@@ -48,15 +48,39 @@ class Short:
         Card model, or `ALL`.
     amount : Cards
         By how many cards.
+    kind : str
+        What the limit is, ``"quota"`` or ``"share"``.
     """
 
     queue: str
     model: str
     amount: Cards
+    kind: str = "quota"
 
     def __str__(self) -> str:
         kind = "cards of all models" if self.model == ALL else f"cards of {self.model}"
-        return f"{float(self.amount):.12g} {kind} too many for the quota of queue {self.queue}"
+        return f"{float(self.amount):.12g} {kind} too many for the {self.kind} of queue {self.queue}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimit:
+    """What a limit of an instance stands for that is one of a queue.
+
+    Attributes
+    ----------
+    queue : str
+    model : str
+        Card model, or `ALL`.
+    kind : str
+        ``"share"`` or ``"quota"``.
+    scale : int
+        Units of the limit's resource that are one card.
+    """
+
+    queue: str
+    model: str
+    kind: str
+    scale: int
 
 
 @dataclass(frozen=True, slots=True)

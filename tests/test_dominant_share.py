@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from preempt_cases import kinds, node, runs, sure, waits
 
 import placement as pl
-from placement.decisions.dominant import by_dominant_share
-from placement.decisions.entitled import by_fair_share
+from placement.entitlement.dominant import by_dominant_share
+from placement.entitlement.entitled import by_fair_share
 from placement.snapshot import Queue, Snapshot
 
 Asked = dict[str, dict[str, int]]

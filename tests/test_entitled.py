@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from preempt_cases import kinds, node, runs, sure, waits
 
 import placement as pl
-from placement.decisions.entitled import by_fair_share
 from placement.decisions.preempt import preempt
+from placement.entitlement.entitled import by_fair_share
 from placement.quota import Cards, Quotas
 from placement.snapshot import MigInstance, Queue, Snapshot
 from placement.units import Quantity

@@ -83,6 +83,7 @@ def test_rules_are_named_as_they_name_themselves() -> None:
         "tenants",
         "running",
         "objectives",
+        "queue_shares",
         "run_time",
     }
     named = {rule for listed in RULES.values() if listed is not None for rule in listed.split(", ")}
@@ -92,7 +93,8 @@ def test_rules_are_named_as_they_name_themselves() -> None:
 
 def test_partly_honoured_fields_name_possible_values() -> None:
     assert ONLY["policy.objectives"] == set(OBJECTIVES) - set(IN_SCHEDULES)
-    assert set(ONLY) == {"policy.objectives"}
+    assert ONLY["policy.shares"] == {Policy().shares}
+    assert set(ONLY) == {"policy.objectives", "policy.shares"}
 
 
 def problems(snapshot: Snapshot, *without: str) -> dict[str, str]:

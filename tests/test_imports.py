@@ -51,7 +51,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.durations": set(),
     "placement.assignment": set(),
     "placement.tenants": {"assignment"},
-    "placement.instance": {"assignment", "durations", "gang", "mig", "snapshot", "tenants"},
+    "placement.instance": {"assignment", "durations", "gang", "mig", "quota", "snapshot", "tenants"},
     "placement.index": {"instance"},
     "placement.scale": {"units", "snapshot", "rules", "hardware"},
     "placement.compile": {
@@ -69,6 +69,7 @@ LAYERS: dict[str, set[str]] = {
         "mig",
         "tenants",
     },
+    "placement.entitlement": {"errors", "units", "snapshot", "hardware", "quota", "gang", "instance", "compile"},
     # what is said of an instance and of assignments
     "placement.state": {"instance", "tenants"},
     "placement.preferred": {"gang", "instance"},
@@ -86,7 +87,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.links": {"snapshot", "instance"},
     "placement.numa": {"units", "snapshot", "instance", "compile"},
     "placement.naming": {"collector", "snapshot", "plan", "instance", "links", "numa", "run_time"},
-    "placement.pending": {"snapshot", "collector", "plan", "instance", "naming", "empty", "shortage"},
+    "placement.pending": {"snapshot", "collector", "plan", "instance", "naming", "empty", "entitlement", "shortage"},
     "placement.shortage": {"instance", "refusals", "state"},
     "placement.phases": {"plan", "instance", "evaluate", "solver"},
     # one call: which method is run is the engine's affair

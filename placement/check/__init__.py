@@ -31,6 +31,7 @@ from placement.check import (
     objectives,
     origin,
     pending,
+    queue_shares,
     run_time,
     shares,
     tenants,
@@ -52,7 +53,7 @@ from placement.check.usage_figures import worth as worth
 from placement.check.violation import Violation as Violation
 from placement.collector import collector_paused
 from placement.errors import InputError, PlanError, Problem
-from placement.honoured import refuse_unhonoured
+from placement.honoured import refuse_unhonoured_in_plan
 from placement.plan import Plan, Tasks
 from placement.snapshot import Snapshot
 from placement.snapshot.read import verified
@@ -73,6 +74,7 @@ _JUDGES: tuple[Judge, ...] = (
     topology.judge,
     affinity.judge,
     tenants.judge,
+    queue_shares.judge,
     objectives.judge,
     bounds.judge,
     pending.judge,
@@ -101,6 +103,7 @@ RULES: tuple[str, ...] = (
     topology.RULE,
     affinity.RULE,
     tenants.RULE,
+    queue_shares.RULE,
     objectives.RULE,
     bounds.RULE,
     pending.RULE,
@@ -150,7 +153,7 @@ def check(snapshot: Snapshot, plan: Plan | Schedule, without: Sequence[str] | No
     snapshot, plan = verified(snapshot), _converted(plan)
     found = origin.judge(snapshot, plan)
     try:
-        honoured = refuse_unhonoured(snapshot, plan.provenance.without if without is None else without)
+        honoured = refuse_unhonoured_in_plan(snapshot, plan.provenance.without if without is None else without)
     except InputError as error:
         if without is not None:
             raise

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from placement.check.names import Names
 from placement.hardware.mig import fraction
+from placement.plan import Tasks
 from placement.snapshot import Job, Node, Snapshot, Task
 from placement.snapshot.leaves import leaf_tasks
 from placement.timetable import Schedule
@@ -43,6 +44,13 @@ class HeldCards:
         for stretch, group, node, gpus in zip(tasks.stretch, tasks.group, tasks.node, tasks.gpus, strict=True):
             if 0 <= stretch < len(found):
                 self._add(found[stretch], schedule.stretches.job[stretch], group, node, gpus)
+        return found
+
+    def of_tasks(self, tasks: Tasks) -> dict[str, Amounts]:
+        """Return what each job holds by a plan; tasks that name nothing there is are left out."""
+        found: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
+        for job, group, node, gpus in zip(tasks.job, tasks.group, tasks.node, tasks.gpus, strict=True):
+            self._add(found[job], job, group, node, gpus)
         return found
 
     def queue(self, name: str) -> str:

@@ -66,6 +66,25 @@ def judge(snapshot: Snapshot, schedule: Schedule) -> Iterator[Violation]:
             yield from _judge_starts(trees, used, new, f"stretches[{starts[moment][0]}]", moment / 1000)
 
 
+def exceeded(
+    queues: tuple[Queue, ...], old: Mapping[str, Amounts], now: Mapping[str, Amounts]
+) -> Iterator[tuple[str, str, Fraction, Fraction]]:
+    """Yield queue, model or `ALL`, usage and limit wherever new work exceeds one.
+
+    Parameters
+    ----------
+    queues : tuple of Queue
+    old, now : mapping of str to mapping of str to Fraction
+        What running work takes, and what new work takes with it, by queue and model.
+    """
+    trees = _Trees(queues)
+    for row in sorted({row for queue, amounts in now.items() for row in trees.rows(queue, amounts)}):
+        before, after = trees.usage(*row, old), trees.usage(*row, now)
+        for number, limit in trees.limits(*row).items():
+            if after[number] > max(limit, before[number]):
+                yield trees.name(number), row[1], after[number], limit
+
+
 def _judge_starts(
     trees: _Trees, used: Mapping[str, Amounts], new: list[tuple[str, Amounts]], path: str, at: float
 ) -> Iterator[Violation]:

@@ -14,7 +14,7 @@ from placement.check import check as judge
 from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
 from placement.commands.options import Format, FormatOption, NodeOption, SnapshotArgument, WithoutOption
 from placement.errors import InputError, UsageError
-from placement.honoured import refuse_unhonoured, timeless
+from placement.honoured import refuse_unhonoured_in_plan, timeless
 from placement.plan import Plan
 from placement.planning import load_plan_or_schedule
 from placement.report.layout import layout, node_of
@@ -83,7 +83,7 @@ def check(
 def _carried(snapshot: Snapshot, without: Sequence[str]) -> list[str]:
     """Return the rules that running work breaks by itself; none where the plan names wrong fields, which is said."""
     try:
-        honoured = refuse_unhonoured(snapshot, without)
+        honoured = refuse_unhonoured_in_plan(snapshot, without)
     except InputError:
         return []
     return [note.removeprefix(RUNNING) for note in running_notes(honoured)]

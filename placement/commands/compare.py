@@ -26,7 +26,7 @@ from placement.commands.options import (
 from placement.errors import Problem, UsageError
 from placement.exact.worker import warm
 from placement.heuristics import HEURISTICS
-from placement.honoured import refuse_unhonoured
+from placement.honoured import refuse_unhonoured_in_plan
 from placement.report import terminal
 from placement.report.comparison import Comparison, comparison_record, comparison_table, headline, verdict
 from placement.snapshot.report import suggestion
@@ -61,7 +61,7 @@ def compare(
     if not set(methods) <= set(HEURISTICS):
         warm()
     cluster = read_snapshot(snapshot)
-    refuse_unhonoured(cluster, without or ())
+    refuse_unhonoured_in_plan(cluster, without or ())
     plans = []
     with lines.open():
         for method in methods:

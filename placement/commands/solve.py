@@ -26,7 +26,7 @@ from placement.commands.options import (
 from placement.errors import UsageError
 from placement.exact.worker import warm
 from placement.heuristics import HEURISTICS
-from placement.honoured import refuse_unhonoured
+from placement.honoured import refuse_unhonoured_in_plan
 from placement.planning import dump_plan
 from placement.report import terminal
 from placement.report.layout import layout, node_of
@@ -75,7 +75,7 @@ def solve(
     if solver not in HEURISTICS:
         warm()
     cluster = read_snapshot(snapshot)
-    used = refuse_unhonoured(cluster, without or ())
+    used = refuse_unhonoured_in_plan(cluster, without or ())
     inside = dict.fromkeys(node or ())
     for name in inside:
         node_of(used, name)

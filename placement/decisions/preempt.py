@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from placement import arguments
-from placement.decisions.entitled import RECLAIMS, Reclaim
 from placement.decisions.preempted import Eviction as Eviction
 from placement.decisions.preempted import Preemption as Preemption
 from placement.decisions.preempted import names
+from placement.entitlement.entitled import RECLAIMS, Reclaim
 from placement.errors import Problem, UnhonouredError, UsageError
 from placement.honoured import IN_TIME, every, refuse_unhonoured, timeless
 from placement.snapshot import Snapshot
@@ -55,8 +55,8 @@ def preempt(
     reclaim : str
         What a queue may claim back from others, and what others must be beyond for it: ``"quota"``;
         ``"fair_share"``: of what is left over its part by `Queue.weight` too, model by model, see
-        `placement.decisions.entitled`; or ``"dominant_share"``: that part by what it gets most of, see
-        `placement.decisions.dominant`.
+        `placement.entitlement.entitled`; or ``"dominant_share"``: that part by what it gets most of, see
+        `placement.entitlement.dominant`.
     time_limit : float, optional
         Seconds that the search tries to keep.
     seed : int

@@ -13,10 +13,10 @@ import numpy as np
 from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.decisions.answered import answered
-from placement.decisions.entitled import Reclaim
 from placement.decisions.preempted import Preemption, Waiting, after, evictions, names, nodes_with
 from placement.decisions.victims import Preemptable, cost_of, lost, preemptable, quota_refusal
 from placement.empty import EmptyCluster
+from placement.entitlement.entitled import Reclaim
 from placement.errors import SolverError
 from placement.exact.landing import Ground, Landing
 from placement.exact.preemption import Choice, Found, Search
@@ -52,7 +52,7 @@ class Serving:
     seed : int
     without : tuple of str
     reclaim : str
-        See `placement.decisions.entitled`.
+        See `placement.entitlement.entitled`.
     now : dict of str to Job
         Jobs that run, those that were started among them.
     started : dict of str to list of RunningTask

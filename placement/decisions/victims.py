@@ -9,9 +9,9 @@ from fractions import Fraction
 from math import ceil, lcm
 
 from placement import units
-from placement.decisions.dominant import by_dominant_share
-from placement.decisions.entitled import Entitled, Reclaim, by_fair_share, by_quota
 from placement.decisions.preempted import names
+from placement.entitlement.dominant import by_dominant_share
+from placement.entitlement.entitled import Entitled, Reclaim, by_fair_share, by_quota
 from placement.exact.landing import task_of
 from placement.exact.victim_counts import Role, goes_as_one
 from placement.hardware import mig
@@ -67,7 +67,7 @@ def preemptable(
     restarted : collection of str
         Jobs that have to be restarted in any case, so that it costs nothing more.
     reclaim : str
-        What a queue may claim back; see `placement.decisions.entitled`.
+        What a queue may claim back; see `placement.entitlement.entitled`.
     """
     entitled = _entitled(snapshot, running, reclaim)
     quotas = _used(snapshot, running)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placement.errors import UnhonouredError
+from placement.errors import Problem, UnhonouredError, UsageError
 from placement.honoured.left_out import refuse_names, without_fields
 from placement.honoured.table import IN_TIME as IN_TIME
 from placement.honoured.table import ONLY as ONLY
 from placement.honoured.table import RULES as RULES
+from placement.honoured.table import SHARED as SHARED
 from placement.honoured.table import TIMED as TIMED
 from placement.honoured.table import every as every
 from placement.honoured.table import removable as removable
@@ -73,3 +74,36 @@ def refuse_unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapsh
     if not without:
         return snapshot
     return without_fields(snapshot, without)
+
+
+def refuse_unhonoured_in_plan(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapshot:
+    """Return the snapshot when a plan honours every field it uses; see `refuse_unhonoured`.
+
+    Where its policy has shares, queues count in a plan too: ``"schedule"`` does not stand for them then.
+
+    Raises
+    ------
+    UnhonouredError
+        If a field is used that no rule honours, or there are shares and a node has cards of several models.
+    UsageError
+        If `without` names a field that is honoured or does not exist.
+    """
+    names = every(without)
+    if snapshot.policy.shares == "quota" or "policy.shares" in names:
+        return refuse_unhonoured(snapshot, without)
+    refuse_names(names)
+    left = [path for path in SHARED if path in without]
+    if left:
+        what = f"{left[0]} counts in the shares of queues, so leaving it out would change the problem"
+        raise UsageError([Problem("without", what, "leave out policy.shares as well")])
+    names = tuple(path for path in names if path not in SHARED)
+    uses = uses_in(snapshot, frozenset((*names, *SHARED, "policy.shares")))
+    problems = [problem(path, use) for path, use in uses.items()]
+    for index, node in enumerate(snapshot.nodes):
+        if len({gpu.model for gpu in node.gpus}) > 1:
+            what = "shares of queues are not honoured yet where a node has cards of several models"
+            problems.append(Problem(f"nodes[{index}].gpus", what, "do without shares by --without policy.shares"))
+            break
+    if problems:
+        raise UnhonouredError(problems)
+    return without_fields(snapshot, names)

@@ -156,6 +156,7 @@ RULES: Mapping[str, str | None] = MappingProxyType(
         "policy.max_preemptions": None,
         "policy.max_wait_seconds": None,
         "policy.tenants_apart": "tenants",
+        "policy.shares": "queue_shares",
         # where it comes from
         "ledger.kind": "text",
         "ledger.what": "text",
@@ -171,9 +172,13 @@ ONLY: Mapping[str, frozenset[str]] = MappingProxyType(
         "policy.objectives": frozenset(
             {"value", "tasks", "locality", "run_time", "fragmentation", "whole_nodes", "nodes", "mig_cards"}
         ),
+        "policy.shares": frozenset({"quota"}),
     }
 )
 """Values that are honoured, of fields of which not every value is."""
+
+SHARED = ("jobs.queue", "queues")
+"""Fields that count in a plan whose policy has shares of queues, ``policy.shares``, and else in a schedule alone."""
 
 IN_TIME: Mapping[str, str] = MappingProxyType(
     {

@@ -102,6 +102,9 @@ def _path(where: _Where) -> str:
 def problem(path: str, use: Use) -> Problem:
     """Return what is said of a field that is used and not honoured."""
     what = f"no rule honours {path} yet"
+    if path == "policy.shares":
+        remedy = "use placement solve, or do without shares by --without policy.shares"
+        return Problem(use.first, f"{path} {names(use.values)} is honoured by placement solve alone", remedy)
     if path in ONLY:
         what = f"no rule honours {path} {names(use.values)} yet (it does {names(sorted(ONLY[path]))})"
     more = f", which is used {use.count} times" if use.count > 1 else ""

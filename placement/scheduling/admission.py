@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from placement import units
-from placement.gang import Group, Leaf
+from placement.gang import least_of
 from placement.hardware.mig import fraction
 from placement.heuristics.gangs import Placed
 from placement.instance import Instance, Ints
@@ -197,14 +197,6 @@ class Admission:
             needs.append((frozenset({ALL}), least_of(one.root, parts)))
             self._needs[key] = tuple((models, need) for models, need in needs if need)
         return self._needs[key]
-
-
-def least_of(group: Group, of_leaf: Sequence[Cards]) -> Cards:
-    """Return the least that a group comes to in one copy of its parent, given what a task of each leaf does."""
-    if isinstance(group, Leaf):
-        return group.minimum * of_leaf[group.leaf]
-    children = sorted(least_of(child, of_leaf) for child in group.children)
-    return group.minimum * sum(children[: group.min_groups])
 
 
 def _models(instance: Instance, shape: int) -> frozenset[str]:

@@ -52,6 +52,9 @@ OBJECTIVES: tuple[str, ...] = get_args(ObjectiveName)
 IN_SCHEDULES = ("completion_time", "finish_time_fairness")
 """Those of schedules; the others are of plans."""
 
+Shares = Literal["quota", "fair_share", "dominant_share"]
+SHARES: tuple[str, ...] = get_args(Shares)
+
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
     """What to optimise.
@@ -71,6 +74,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         level of `Snapshot.topology`; empty where they may. Jobs without a tenant are together one. A node in no domain
         of the level is one by itself. Between cards only tasks that could share one count, on MIG cards too. Running
         work of several tenants that is together stays, and nothing may join it.
+    shares : str
+        What queues may take: as much as their quotas allow, or no more than their share too, by weight
+        (``"fair_share"``) or by the model of which it is largest (``"dominant_share"``); see
+        `placement.entitlement`. Of one moment, so that plans keep to it and schedules do not.
     """
 
     objectives: tuple[ObjectiveName, ...] = ("value", "tasks")
@@ -78,3 +85,4 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     max_preemptions: int | None = None
     max_wait_seconds: float | None = None
     tenants_apart: str = ""
+    shares: Shares = "quota"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 
-from placement.decisions.entitled import Amounts, Entitled, Shares
+from placement.entitlement.entitled import Amounts, Entitled, Shares
 from placement.quota import ALL
 from placement.snapshot import Snapshot
 
@@ -23,7 +23,7 @@ def by_dominant_share(snapshot: Snapshot, asked: Mapping[str, Sequence[Amounts]]
     quota. No queue gets more of a model than it asks for or its borrowing limit, and of a model that has run out nobody
     gets more: from then on it sets nobody's pace, however much of it is asked for.
 
-    Where cards are all of one model, that is `placement.decisions.entitled.by_fair_share`; the row
+    Where cards are all of one model, that is `placement.entitlement.entitled.by_fair_share`; the row
     `placement.quota.ALL`, cards of any model, is always shared as there.
 
     Source: dominant resource fairness (Ghodsi, Zaharia, Hindman, Konwinski, Shenker and Stoica, NSDI 2011), with card
@@ -35,7 +35,7 @@ def by_dominant_share(snapshot: Snapshot, asked: Mapping[str, Sequence[Amounts]]
     ----------
     snapshot : Snapshot
     asked : mapping of str to sequence of mapping of str to Fraction
-        As for `placement.decisions.entitled.by_fair_share`.
+        As for `placement.entitlement.entitled.by_fair_share`.
     """
     return _Dominant(snapshot, asked).of
 

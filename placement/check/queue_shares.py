@@ -1,0 +1,63 @@
+"""Shares of queues: new work takes no queue above its share of any card model, nor above a quota.
+
+Only where the policy has shares. Running work counts, and what of it is above stays, with nothing added to it. How all
+cards are shared out is worked out here by itself; see `placement.check.division`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from placement.check import quota
+from placement.check.case import Case
+from placement.check.division import ALL, Division
+from placement.check.held_cards import Amounts, HeldCards
+from placement.check.violation import Violation, decimal, show
+from placement.snapshot import Snapshot
+
+RULE = "queue_shares"
+
+
+def judge(case: Case) -> Iterator[Violation]:
+    """Yield every share and quota that new work exceeds."""
+    snapshot = case.facts.snapshot
+    if snapshot.policy.shares == "quota":
+        return
+    held = HeldCards(snapshot)
+    old: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
+    for job, amounts in held.of_running():
+        _add(old[job.queue], amounts)
+    now: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
+    for queue, amounts in old.items():
+        _add(now[queue], amounts)
+    for name, amounts in held.of_tasks(case.tasks).items():
+        _add(now[held.queue(name)], amounts)
+    yield from _beyond_shares(snapshot, old, now)
+    for queue, model, used, limit in quota.exceeded(snapshot.queues, old, now):
+        yield _violation(queue, model, used, limit, "quota")
+
+
+def _add(used: Amounts, amounts: Amounts) -> None:
+    for model, amount in amounts.items():
+        used[model] += amount
+
+
+def _beyond_shares(snapshot: Snapshot, old: Mapping[str, Amounts], now: Mapping[str, Amounts]) -> Iterator[Violation]:
+    division = Division(snapshot, old)
+    for queue in snapshot.queues:
+        before, after = (division.sum_below(queue.name, used) for used in (old, now))
+        for model in sorted({*after, ALL}):
+            if not division.counts(queue.name, model):
+                continue
+            share = division.share(queue.name, model)
+            taken, was = ((sum(one.values()) if model == ALL else one.get(model, 0)) for one in (after, before))
+            if taken > max(share, was):
+                yield _violation(queue.name, model, Fraction(taken), share, "share")
+
+
+def _violation(queue: str, model: str, used: Fraction, limit: Fraction, kind: str) -> Violation:
+    cards = "all models" if model == ALL else show(model)
+    what = f"queue {show(queue)} uses {decimal(used)} cards of {cards}, at most {decimal(limit)} by its {kind}"
+    return Violation(RULE, "tasks", what)

@@ -1,0 +1,162 @@
+r"""What queues may still take in a plan, as sums of what queues without queues below them take.
+
+A share is such a row by itself: all queues below one together take at most its share. A quota is one where nothing is
+kept from others. Where some is, what counts of a queue *d* above it is :math:`\max(0, u_{dm} - g_{dm})` (see
+`placement.quota`), and a sum of those is within a limit where
+
+.. math::
+
+    \sum_{d \in D} (u_{dm} - g_{dm}) \le L \quad\text{for every set } D \text{ of the queues below},
+
+which is again rows of sums: one for each choice of the queues that keep something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+from placement.entitlement.asked import Asked, asked, share_of
+from placement.errors import Problem, UnhonouredError
+from placement.quota import ALL, Quotas
+from placement.snapshot import Snapshot
+
+MOST_CHOICES = 1024
+"""Choices of queues that keep something, below one queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """What some queues may take together of a card model.
+
+    Attributes
+    ----------
+    queues : frozenset of str
+        Those that take jobs.
+    model : str
+        Card model, or `placement.quota.ALL`.
+    room : Fraction
+        Cards that new work may take, at least 0.
+    owner : str
+        The queue that it is a limit of.
+    kind : str
+        ``"share"`` or ``"quota"``.
+    """
+
+    queues: frozenset[str]
+    model: str
+    room: Fraction
+    owner: str
+    kind: str
+
+
+def queue_rows(snapshot: Snapshot) -> tuple[QueueRow, ...]:
+    """Return the rows of a snapshot whose policy has shares that pending jobs could exceed, in a fixed order.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        A valid one. What its running work uses above a limit takes that limit's place.
+
+    Raises
+    ------
+    UnhonouredError
+        If lending limits make too many rows.
+    """
+    what = asked(snapshot)
+    rows: dict[tuple[frozenset[str], str], QueueRow] = {}
+    for row in (*_shares(snapshot, what), *_quotas(snapshot, what)):
+        key = row.queues, row.model
+        most = sum((what.wanted[queue][row.model] for queue in row.queues), Fraction(0))
+        if row.room < most and (key not in rows or row.room < rows[key].room):
+            rows[key] = row
+    return tuple(rows.values())
+
+
+def _shares(snapshot: Snapshot, what: Asked) -> Iterator[QueueRow]:
+    share = share_of(snapshot, what)
+    models = sorted({gpu.model for node in snapshot.nodes for gpu in node.gpus})
+    below = _below(snapshot)
+    room: dict[tuple[str, str], Fraction] = {}
+    for queue in reversed(_outermost_first(snapshot)):
+        children = [one.name for one in snapshot.queues if one.parent == queue]
+        for model in _counted(snapshot, queue, models):
+            used = sum((what.used[leaf][model] for leaf in below[queue]), Fraction(0))
+            room[queue, model] = max(Fraction(0), share(queue, model) - used)
+            # what all queues below may take says it already, where that is no more
+            if not children or sum(room[child, model] for child in children) > room[queue, model]:
+                yield QueueRow(frozenset(below[queue]), model, room[queue, model], queue, "share")
+
+
+def _counted(snapshot: Snapshot, queue: str, models: list[str]) -> list[str]:
+    """Return the models, and `ALL`, in which what a queue takes counts: `ALL` alone where its tree states no other."""
+    parent = {one.name: one.parent for one in snapshot.queues}
+
+    def top(name: str) -> str:
+        return top(parent[name]) if parent[name] else name
+
+    named = {
+        model
+        for one in snapshot.queues
+        if top(one.name) == top(queue)
+        for model in (*one.quota, *one.borrowing_limit, *one.lending_limit)
+    }
+    if named == {ALL}:
+        return [ALL]
+    return [*models, ALL] if ALL in named else models
+
+
+def _below(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return for each queue those below it, or itself, that take jobs."""
+    found: dict[str, list[str]] = {}
+    for queue in reversed(_outermost_first(snapshot)):
+        children = [one.name for one in snapshot.queues if one.parent == queue]
+        found[queue] = [leaf for child in children for leaf in found[child]] if children else [queue]
+    return found
+
+
+def _outermost_first(snapshot: Snapshot) -> list[str]:
+    found = [""]
+    for name in found:
+        found += [queue.name for queue in snapshot.queues if queue.parent == name]
+    return found[1:]
+
+
+def _quotas(snapshot: Snapshot, what: Asked) -> Iterator[QueueRow]:
+    quotas = Quotas(snapshot.queues)
+    models = sorted({gpu.model for node in snapshot.nodes for gpu in node.gpus})
+    for queue, leaves in _below(snapshot).items():
+        if leaves == [queue]:
+            quotas.change(queue, {model: what.used[queue][model] for model in models})
+    for one in snapshot.queues:
+        if not quotas.limited(one.name):
+            continue
+        for model, _ in quotas.rows(one.name, dict.fromkeys(models, 1)):
+            limit = quotas.row(one.name, model).limit
+            if limit is not None:
+                most = Fraction(max(limit, quotas.usage(one.name, model)))
+                for chosen, kept in _choices(snapshot, quotas, one.name, model):
+                    used = sum((what.used[leaf][model] for leaf in chosen), Fraction(0))
+                    yield QueueRow(chosen, model, most + kept - used, one.name, "quota")
+
+
+def _choices(snapshot: Snapshot, quotas: Quotas, queue: str, model: str) -> list[tuple[frozenset[str], Fraction]]:
+    """Return the sets of queues whose sums, less what these keep, are all at most what counts as used by a queue."""
+    children = [one.name for one in snapshot.queues if one.parent == queue]
+    if not children:
+        return [(frozenset({queue}), Fraction(0))]
+    options = []
+    for child in filter(quotas.limited, children):
+        kept = Fraction(quotas.row(child, model).guaranteed)
+        inner = [(leaves, less + kept) for leaves, less in _choices(snapshot, quotas, child, model)]
+        options.append([*inner, (frozenset[str](), Fraction(0))] if kept else inner)
+    if prod(map(len, options)) > MOST_CHOICES:
+        what = f"lending limits of so many queues below {queue} are not honoured in plans"
+        raise UnhonouredError([Problem("policy.shares", what, "leave it out, or state fewer lending limits")])
+    return [
+        (frozenset[str]().union(*(leaves for leaves, _ in chosen)), sum((less for _, less in chosen), Fraction(0)))
+        for chosen in product(*options)
+    ]
