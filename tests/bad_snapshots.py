@@ -453,6 +453,7 @@ REST = [
     Bad("no objective", {"policy.objectives": []}, "policy.objectives", "no objective"),
     Bad("objective twice", {"policy.objectives": ["tasks", "tasks"]}, "policy.objectives[1]", "listed twice"),
     Bad("unknown level of tenants", {"policy.tenants_apart": "row"}, "policy.tenants_apart", '"gpu", "node"'),
+    Bad("unknown shares", {"policy.shares": "fair"}, "policy.shares", '"fair_share"'),
     Bad("negative moves", {"policy.max_moves": -1}, "policy.max_moves", "0 or more"),
 ]
 
