@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
+from random import Random
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 from quota_cases import leaves, trees
 
@@ -131,3 +133,12 @@ def _keeps(
             if taken > was and division.counts(one.name, row) and taken > division.share(one.name, row):
                 return False
     return True
+
+
+def in_queues(snapshot: Snapshot, source: Random) -> Snapshot:
+    """Return a snapshot with its jobs in up to three queues, or in none, and shares of these."""
+    queues = tuple(Queue(name=f"q{number}", weight=source.choice((1, 1, 2))) for number in range(source.randint(1, 3)))
+    names = [*(queue.name for queue in queues), ""]
+    jobs = tuple(msgspec.structs.replace(job, queue=source.choice(names)) for job in snapshot.jobs)
+    policy = msgspec.structs.replace(snapshot.policy, shares=source.choice(SHARES))
+    return msgspec.structs.replace(snapshot, jobs=jobs, queues=queues, policy=policy)

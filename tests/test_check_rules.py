@@ -330,9 +330,10 @@ def test_device_memory() -> None:
 def test_every_rule_has_a_case_here_or_beside() -> None:
     beside = {"links", "identity", "gang", "snapshot", "objective", "bounds", "pending", "usage"}
     beside |= {"topology", "affinity", "locality", "numa", "nics", "cpuset", "run_time"}
-    # in test_isolation, test_sharing, test_check_mig, test_mig_instance, test_tenants and test_running_broken
+    # in test_isolation, test_sharing, test_check_mig, test_mig_instance, test_tenants, test_running_broken
+    # and test_queue_shares
     beside |= {"isolation", "replica_memory", "memory_limit", "clients", "mig", "mig_instance"}
-    beside |= {"tenants", "notes"}
+    beside |= {"tenants", "notes", "queue_shares"}
     here = {rule for rule, _, _ in FILTERS} | {"capacity", "limits", "shares", "device_memory"}
     assert set(RULES) == here | beside
     assert set(RULES) >= PLACING

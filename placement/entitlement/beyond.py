@@ -30,21 +30,27 @@ def beyond(instance: Instance, assignment: Assignment, classes: Sequence[int]) -
     """
     if not instance.queues or not classes:
         return {}
-    inside = {
-        row: np.array([row in one.limits for one in instance.classes], dtype=np.bool_)
-        for row, limit in enumerate(instance.limits)
-        if limit.path.startswith("queues[")
-    }
-    left = {row: instance.limits[row].capacity - _taken(instance, assignment, row, inside[row]) for row in inside}
-    found = ((number, _short(instance, instance.job_classes[number], inside, left)) for number in classes)
-    return {number: short for number, short in found if short is not None}
-
-
-def _taken(instance: Instance, assignment: Assignment, row: int, inside: Bools) -> int:
-    """Return what an assignment takes of a limit."""
-    each = _each(instance, row)
-    shapes = _shapes(instance, assignment)
-    return int(each[shapes][inside[instance.node_class[assignment.node]]].sum())
+    rows = [row for row, limit in enumerate(instance.limits) if limit.path.startswith("queues[")]
+    limits = [frozenset(one.limits) for one in instance.classes]
+    inside = {row: np.array([row in mine for mine in limits], dtype=np.bool_) for row in rows}
+    shapes, of_class = _shapes(instance, assignment), instance.node_class[assignment.node]
+    left = {}
+    of_resource: dict[int, list[int]] = {}
+    for row in rows:
+        resource = instance.limits[row].resource
+        each = np.array([shape.demand[resource] for shape in instance.shapes], dtype=np.int64)
+        left[row] = instance.limits[row].capacity - int(each[shapes][inside[row][of_class]].sum())
+        of_resource.setdefault(resource, []).append(row)
+    found = {}
+    for number in classes:
+        one = instance.job_classes[number]
+        for resource, mine in of_resource.items():
+            if any(instance.shapes[leaf.shape].demand[resource] for leaf in one.leaves):
+                short = _short(instance, one, resource, {row: inside[row] for row in mine}, left)
+                if short is not None:
+                    found[number] = short
+                    break
+    return found
 
 
 def _shapes(instance: Instance, assignment: Assignment) -> Ints:
@@ -58,40 +64,32 @@ def _shapes(instance: Instance, assignment: Assignment) -> Ints:
     return found
 
 
-def _each(instance: Instance, row: int) -> Ints:
-    """Return what a task of each shape takes of a limit."""
-    resource = instance.limits[row].resource
-    return np.array([shape.demand[resource] for shape in instance.shapes], dtype=np.int64)
-
-
-def _short(instance: Instance, one: JobClass, inside: dict[int, Bools], left: dict[int, int]) -> Short | None:
+def _short(
+    instance: Instance, one: JobClass, resource: int, inside: dict[int, Bools], left: dict[int, int]
+) -> Short | None:
     """Return what has less left than the least that a job needs of it: limits of one queue on some models, or on all.
 
     Sets of models are those that tasks of each group may be on, and all of them together.
     """
-    of_resource: dict[int, list[int]] = {}
-    for row in inside:
-        of_resource.setdefault(instance.limits[row].resource, []).append(row)
-    for resource, rows in of_resource.items():
-        takes = [instance.shapes[leaf.shape].demand[resource] for leaf in one.leaves]
-        counts = [_where(instance, leaf.shape, rows, inside) for leaf in one.leaves]
-        sets = sorted({places for places in counts if places}, key=sorted)
-        everywhere = [frozenset(row for row in rows if _limit(instance, row).model == ALL)]
-        for chosen in (*sets, frozenset[int]().union(*sets), *everywhere):
-            of_leaf = [
-                take if chosen in everywhere or (places and places <= chosen) else 0
-                for take, places in zip(takes, counts, strict=True)
-            ]
-            more = least_of(one.root, of_leaf) - sum(left[row] for row in chosen)
-            if chosen and more > 0:
-                limit = _limit(instance, min(chosen))
-                models = ", ".join(sorted(_limit(instance, row).model for row in chosen))
-                cards = Fraction(more) * instance.resource_units[resource] / limit.scale
-                return Short(limit.queue, models, cards, limit.kind)
+    takes = [instance.shapes[leaf.shape].demand[resource] for leaf in one.leaves]
+    counts = [_where(instance, leaf.shape, inside) for leaf in one.leaves]
+    sets = sorted({places for places in counts if places}, key=sorted)
+    everywhere = [frozenset(row for row in inside if _limit(instance, row).model == ALL)]
+    for chosen in (*sets, frozenset[int]().union(*sets), *everywhere):
+        of_leaf = [
+            take if chosen in everywhere or (places and places <= chosen) else 0
+            for take, places in zip(takes, counts, strict=True)
+        ]
+        more = least_of(one.root, of_leaf) - sum(left[row] for row in chosen)
+        if chosen and more > 0:
+            limit = _limit(instance, min(chosen))
+            models = ", ".join(sorted(_limit(instance, row).model for row in chosen))
+            cards = Fraction(more) * instance.resource_units[resource] / limit.scale
+            return Short(limit.queue, models, cards, limit.kind)
     return None
 
 
-def _where(instance: Instance, shape: int, rows: Sequence[int], inside: dict[int, Bools]) -> frozenset[int]:
+def _where(instance: Instance, shape: int, inside: dict[int, Bools]) -> frozenset[int]:
     """Return the limits on models that a task of a shape counts in one of, wherever it is; none if it may in none."""
     profile = instance.shapes[shape].profile >= 0
     cards = [
@@ -100,7 +98,7 @@ def _where(instance: Instance, shape: int, rows: Sequence[int], inside: dict[int
         for one in instance.classes
     ]
     possible = instance.admits_node[shape] & np.array(cards, dtype=np.bool_)
-    found = [row for row in rows if _limit(instance, row).model != ALL and (inside[row] & possible).any()]
+    found = [row for row in inside if _limit(instance, row).model != ALL and (inside[row] & possible).any()]
     if not found or (possible & ~np.any([inside[row] for row in found], axis=0)).any():
         return frozenset()
     return frozenset(found)

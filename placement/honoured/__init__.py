@@ -16,6 +16,7 @@ from placement.honoured.table import removable as removable
 from placement.honoured.table import timed as timed
 from placement.honoured.uses import problem, uses_in
 from placement.snapshot import Snapshot
+from placement.snapshot.report import show
 
 
 def unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> tuple[str, ...]:
@@ -84,7 +85,7 @@ def refuse_unhonoured_in_plan(snapshot: Snapshot, without: Sequence[str] = ()) -
     Raises
     ------
     UnhonouredError
-        If a field is used that no rule honours, or there are shares and a node has cards of several models.
+        If a field is used that no rule honours, or there are shares and no queues, or a node with several card models.
     UsageError
         If `without` names a field that is honoured or does not exist.
     """
@@ -99,6 +100,9 @@ def refuse_unhonoured_in_plan(snapshot: Snapshot, without: Sequence[str] = ()) -
     names = tuple(path for path in names if path not in SHARED)
     uses = uses_in(snapshot, frozenset((*names, *SHARED, "policy.shares")))
     problems = [problem(path, use) for path, use in uses.items()]
+    if not snapshot.queues:
+        what = f"found {show(snapshot.policy.shares)}, but there are no queues that have a share"
+        problems.append(Problem("policy.shares", what, "list the queues, or leave it out"))
     for index, node in enumerate(snapshot.nodes):
         if len({gpu.model for gpu in node.gpus}) > 1:
             what = "shares of queues are not honoured yet where a node has cards of several models"

@@ -59,9 +59,6 @@ def _judge(snapshot: Snapshot, report: Report) -> None:
     _judge_jobs(snapshot, nodes, jobs, queues, stated, report)
     judge_queues(snapshot.queues, snapshot.jobs, report)
     _judge_policy(snapshot.policy, snapshot.topology, report)
-    if snapshot.policy.shares != "quota" and not snapshot.queues:
-        what = f"found {show(snapshot.policy.shares)}, but there are no queues that have a share"
-        report.add("policy.shares", what, "list the queues, or leave it out")
     for index, entry in enumerate(snapshot.ledger):
         report.extend(f"ledger[{index}]", whole(".count", entry.count, 1))
 
