@@ -203,7 +203,7 @@ class Starts:
         return found
 
     def said(self) -> tuple[dict[int, tuple[Floats, Floats]], dict[int, int]]:
-        """Return what the solution says of starts: see `placement.scheduling.grid.GridBound`."""
+        """Return what the solution says of starts: see `placement.scheduling.bounds.grid.GridBound`."""
         mass = self.mass
         return grid.masses(self.relaxed, self.columns, mass), grid.runs(self.relaxed, self.columns, mass)
 
