@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
+from placement.scheduling.bounds.modes import Modes
 from placement.scheduling.line import Line, Turns
 from placement.scheduling.timing import Stretch
 from placement.scheduling.view import Live as Live
@@ -71,6 +72,16 @@ class Desk(View):
         kind = self.refused_alike(job)
         return None if kind < 0 else (kind, apart and apart(self, job))
 
+    def shortest(self, job: int) -> int:
+        """Return a time than which no job takes less once it is started, wherever that is, restart included."""
+        full = min(mode.run for mode in self._modes.of(self._class[job]))
+        todo = self.todo.get(job)
+        return full if todo is None else int(self.work.restart[job]) + math.ceil(full * todo)
+
+    @cached_property
+    def _modes(self) -> Modes:
+        return Modes(self.work.instance)
+
     # --- doing ---------------------------------------------------------------------------------------------------
 
     def fit(self, job: int, within: Ints | None = None) -> tuple[Placed, ...] | None:
@@ -105,7 +116,7 @@ class Desk(View):
         """Place a job where no window is in the way, on some nodes or on all, whatever its queue may use."""
         if not self.may_fit(job):
             return None
-        kept_to, length = self._closed or within is not None, self.length(job)
+        kept_to, length = self._closed or within is not None, self.shortest(job) if self._closed else 0
         while True:
             if kept_to:
                 self.filling.keep_to(self._open(job, within, length))
@@ -117,7 +128,7 @@ class Desk(View):
                 return tuple(tasks) or None
             self.withdraw(job, tasks)
             restart, work, _ = self.spell(job, tasks)
-            if restart + work <= length:
+            if not self._closed or restart + work <= length:
                 return None  # no window is in the way
             length = restart + work  # it runs longer there: on nodes that stay open for so long it may do
 

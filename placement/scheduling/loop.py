@@ -119,6 +119,10 @@ class Loop:
                     self._quota[job] = short
                 elif not work.after[job]:
                     heapq.heappush(self._events, (int(work.release[job]), _COMES, job))
+                if work.hard[job]:
+                    # from then on it is in nobody's way
+                    late = int(work.deadline[job]) - desk.shortest(job) + 1
+                    heapq.heappush(self._events, (max(late, 0), _LOOK, -1))
         for window in work.windows:
             for moment in (window.start, window.end):
                 if moment > 0:
@@ -193,7 +197,7 @@ class Loop:
         if not self._any_hard:
             return
         for job in [job for job in desk.waiting if work.hard[job]]:
-            if desk.now + desk.length(job) > int(work.deadline[job]):
+            if desk.now + desk.shortest(job) > int(work.deadline[job]):
                 del desk.waiting[job]
                 self._late.add(job)
 

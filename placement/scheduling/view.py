@@ -196,9 +196,9 @@ class View:
     # --- looking -------------------------------------------------------------------------------------------------
 
     def length(self, job: int) -> int:
-        """Return how long a job is expected to run at least once it is started, on the empty cluster, restart included.
+        """Return how long a job is expected to run where it is placed first on the empty cluster, restart included.
 
-        `NEVER` where not even that holds it.
+        Elsewhere it may take less, see `shortest`. `NEVER` where not even the empty cluster holds it.
         """
         if job not in self._least:
             self._least[job] = self._length(job)

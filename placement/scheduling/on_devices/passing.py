@@ -23,7 +23,6 @@ from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
 from placement.quota import Short
-from placement.scheduling.bounds.modes import Modes
 from placement.scheduling.counting import members
 from placement.scheduling.desk import NEVER, Desk, Live
 from placement.scheduling.left_out import with_all_after
@@ -102,7 +101,6 @@ class Bench:
         self._stopped: dict[int, Live] = {}
         self._latest: _Pass | None = None
         self._kept: _Pass | None = None
-        self._modes = Modes(work.instance)
         self._faster: dict[int, list[Ints | None]] = {}
         admission = self.desk.admission
         for job in range(work.jobs):
@@ -185,10 +183,7 @@ class Bench:
 
     def least(self, job: int) -> int:
         """Return how long a job holds devices at least."""
-        number = int(self.work.instance.job_class[job])
-        full = min(mode.run for mode in self._modes.of(number))
-        todo = self.desk.todo.get(job)
-        return full if todo is None else int(self.work.restart[job]) + math.ceil(full * todo)
+        return self.desk.shortest(job)
 
     def earliest(
         self, profile: Profile, job: int, since: int, way: Way = ANY_WAY, room: Room | None = None

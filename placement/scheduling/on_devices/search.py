@@ -238,7 +238,7 @@ def _surely_late(work: Work) -> int:
         for job in range(work.jobs)
         if work.hard[job]
         and job not in work.ongoing
-        and int(work.release[job]) + desk.length(job) > int(work.deadline[job])
+        and int(work.release[job]) + desk.shortest(job) > int(work.deadline[job])
         and desk.length(job) < NEVER
     )
 
