@@ -10,6 +10,7 @@ import numpy as np
 from placement.gang import Branch, Leaf
 from placement.heuristics.domains import Domains
 from placement.heuristics.gangs import Gang, Placed, Spot
+from placement.heuristics.group_orders import other_orders
 from placement.heuristics.load import Load, load
 from placement.heuristics.nodes import Nodes
 from placement.heuristics.rule import Rule
@@ -35,9 +36,11 @@ class Filling:
     deadline : float
         On the clock of `time.monotonic`.
     seed : int
+    reorder : bool
+        Whether groups of a gang that does not fit in the order of the file are placed in other orders.
     """
 
-    def __init__(self, instance: Instance, rule: type[Rule], deadline: float, seed: int) -> None:
+    def __init__(self, instance: Instance, rule: type[Rule], deadline: float, seed: int, reorder: bool = False) -> None:
         rng = np.random.default_rng(seed)
         order = rng.permutation(instance.nodes) if seed else _file_order(instance)
         self._instance = instance
@@ -55,6 +58,7 @@ class Filling:
             for tied, job_class in zip(self._tied, instance.job_classes, strict=True)
         ]
         self._domains = Domains(self._nodes) if any(self._tied) else None
+        self._reordered = [other_orders(instance, one) if reorder else () for one in instance.job_classes]
         self._deadline = deadline
         self._row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
         self._placed = 0
@@ -93,12 +97,14 @@ class Filling:
             return kept  # nothing was given back since the same was refused, or nothing has changed at all
         if self._tied[number] and kept:
             return kept  # it is not known in which domains it might grow
-        gang = self._gang(number)
+        gang = self._gang(number, self._instance.job_classes[number])
         gang.resume(kept)
         try:
             if kept or gang.start():
                 gang.grow()
             else:
+                gang = self._in_other_orders(number) or gang
+            if not len(gang):
                 self._refused_at[self._kind[number]] = self._placed
         except OutOfTimeError:
             self.undo(0)
@@ -111,8 +117,16 @@ class Filling:
         """Return whether a job of some class that was refused is refused until something is given back."""
         return self._single[number] is not None or self._alike[number]
 
-    def _gang(self, number: int) -> Gang:
-        job_class = self._instance.job_classes[number]
+    def _in_other_orders(self, number: int) -> Gang | None:
+        """Return a gang that was placed in the first order of its groups in which it fits; None if it fits in none."""
+        for job_class in self._reordered[number]:
+            gang = self._gang(number, job_class)
+            if gang.start():
+                gang.grow()
+                return gang
+        return None
+
+    def _gang(self, number: int, job_class: JobClass) -> Gang:
         if self._domains is None or not self._tied[number]:
             return Gang(job_class, self)
         return TiedGang(job_class, self, self._domains, self._rule.domain_order())

@@ -134,7 +134,7 @@ class View:
         self.stretches: list[Stretch] = []
         self.again = NEVER
         self.memory: dict[str, Any] = {}
-        self.filling = Filling(work.instance, rule, deadline, seed)
+        self.filling = Filling(work.instance, rule, deadline, seed, reorder=True)
         self._class: list[int] = work.instance.job_class.tolist()
         self._slow = slow
         self._least: dict[int, int] = {}
@@ -212,7 +212,7 @@ class View:
         number, kind = self._class[job], self.kind(job)
         if kind not in self._alone:
             if self._empty is None:
-                self._empty = Filling(self.work.instance, FastestFit, math.inf, 0)
+                self._empty = Filling(self.work.instance, FastestFit, math.inf, 0, reorder=True)
             self._alone[kind] = self._empty.serve(number, [])
             self._empty.release(number, self._alone[kind])
         tasks = self._alone[kind]
