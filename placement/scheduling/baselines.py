@@ -8,6 +8,7 @@ from placement.scheduling import orders
 from placement.scheduling.desk import Desk
 from placement.scheduling.drf import DominantResourceFairness
 from placement.scheduling.found import Found
+from placement.scheduling.hopeless import told_apart
 from placement.scheduling.loop import Loop, Policy
 from placement.scheduling.orders import ListPolicy
 from placement.scheduling.policies.conservative_backfill import ConservativeBackfill
@@ -49,4 +50,5 @@ def baseline(work: Work, name: str, deadline: float = math.inf) -> Found:
     OutOfTimeError
         If it is not made by the deadline, on the clock of `time.monotonic`.
     """
-    return Found(name, Loop(Desk(work, deadline=deadline), BASELINES[name]).run(), None, Stop.COMPLETE)
+    table = Loop(Desk(work, deadline=deadline), BASELINES[name]).run()
+    return Found(name, told_apart(work, table), None, Stop.COMPLETE)

@@ -25,6 +25,7 @@ from placement.instance import Ints
 from placement.quota import Short
 from placement.scheduling.counting import members
 from placement.scheduling.desk import NEVER, Desk, Live
+from placement.scheduling.hopeless import hopeless
 from placement.scheduling.left_out import with_all_after
 from placement.scheduling.on_devices.room import Room
 from placement.scheduling.profile import Fit, Profile, Reserved
@@ -112,6 +113,9 @@ class Bench:
                 self.quota[job] = short
             else:
                 self.waiting.append(job)
+        never, quota = hopeless(work, [job for job in self.waiting if work.hard[job]])
+        self.never |= never
+        self.quota |= quota
         self._drop({job for job, live in self.desk.live.items() if live.end >= NEVER})
 
     def leave_out(self, never: Collection[int], quota: Mapping[int, Short]) -> None:

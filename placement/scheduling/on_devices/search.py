@@ -25,6 +25,7 @@ from placement.scheduling.baselines import baseline
 from placement.scheduling.bounds.grid import FIRST, GridBound, best_bound, grid_bound
 from placement.scheduling.desk import NEVER, Desk
 from placement.scheduling.found import Found
+from placement.scheduling.hopeless import hopeless, told_apart
 from placement.scheduling.left_out import perhaps_left_out
 from placement.scheduling.loop import Loop
 from placement.scheduling.on_devices.climb import WORST, Climb, Climbing, Score
@@ -164,7 +165,7 @@ class _Search:
             orders.append(tuple(order))
             desk = Desk(self._work, deadline=self._limits.deadline)
             try:
-                self._take("search", Loop(desk, ListPolicy("", in_order(order))).run())
+                self._take("search", told_apart(self._work, Loop(desk, ListPolicy("", in_order(order))).run()))
             except OutOfTimeError:
                 break
         return [self._by_start(self._table), *orders]
@@ -233,14 +234,16 @@ def _surely_late(work: Work) -> int:
     if not any(work.hard):
         return 0
     desk = Desk(work)
-    return sum(
-        int(work.weight[job])
+    late = [
+        job
         for job in range(work.jobs)
         if work.hard[job]
         and job not in work.ongoing
         and int(work.release[job]) + desk.shortest(job) > int(work.deadline[job])
         and desk.length(job) < NEVER
-    )
+    ]
+    never, quota = hopeless(work, late)
+    return sum(int(work.weight[job]) for job in late if job not in never and job not in quota)
 
 
 @dataclass(frozen=True, slots=True)
