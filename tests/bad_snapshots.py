@@ -374,6 +374,7 @@ JOBS = [
     Bad("too large a value", {"jobs[1].value": 10**12 + 1}, "jobs[1].value", "at most 1,000,000,000,000"),
     Bad("value and weight", {"jobs[0].value": 3}, "jobs[0].value", "both value and weight"),
     Bad("too large a priority", {"jobs[0].priority": 2**31}, "jobs[0].priority", "at most"),
+    Bad("hard deadline that is none", {"jobs[1].hard_deadline": True}, "jobs[1].hard_deadline", "states no `deadline`"),
     Bad("interval of 0", {"jobs[0].checkpoint_interval": 0}, "jobs[0].checkpoint_interval", "above 0"),
     Bad("negative restart", {"jobs[0].restart_seconds": -1}, "jobs[0].restart_seconds", "at least 0"),
     Bad("required driver", {"jobs[0].requires.driver": "new"}, "jobs[0].requires.driver", "digits and dots"),

@@ -59,6 +59,7 @@ _RARE = attrgetter(
     "affinity",
     "data",
     "deadline",
+    "hard_deadline",
     "requires",
     "checkpoint_interval",
     "restart_seconds",
@@ -263,6 +264,12 @@ def _kind(common: tuple[Any, ...]) -> tuple[Found, ...]:
 
 def _moments(job: Job) -> Iterator[Found]:
     yield from moment(".deadline", job.deadline)
+    if job.hard_deadline and job.deadline is None:
+        yield (
+            ".hard_deadline",
+            "the job states no `deadline` that could be hard",
+            "state the `deadline`, or leave it out",
+        )
     yield from number(".checkpoint_interval", job.checkpoint_interval, 0, MOST_SECONDS, above=True)
     yield from number(".restart_seconds", job.restart_seconds, 0, MOST_SECONDS)
     yield from number(".minimum_run_seconds", job.minimum_run_seconds, 0, MOST_SECONDS)

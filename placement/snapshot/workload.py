@@ -367,7 +367,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     deadline : float, optional
         When the job should have ended, in seconds on the snapshot's clock.
     hard_deadline : bool
-        Whether the job is of no use later: it is not started where it would end after its deadline.
+        Whether the job, which must state a deadline then, is not started where it would end after that.
     after : tuple of str
         Jobs that must end before this one starts.
     requires : Requires
