@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from hypothesis import strategies as st
@@ -29,7 +29,8 @@ from placement.snapshot import (
     TaskGroup,
 )
 
-SHARES = ("fair_share", "dominant_share")
+Shares = Literal["quota", "fair_share", "dominant_share"]
+SHARES: tuple[Shares, ...] = ("fair_share", "dominant_share")
 MODELS = ("A", "B")
 
 
@@ -44,11 +45,11 @@ def gang(name: str, queue: str, tasks: int, gpus: int = 1, models: tuple[str, ..
 
 
 @st.composite
-def shared(draw: st.DrawFn) -> Snapshot:
+def shared(draw: st.DrawFn, kinds: tuple[Shares, ...] = SHARES) -> Snapshot:
     """A tiny cluster of two models, some of it in use, with three to five gangs of whole cards that wait in queues."""
     counts = draw(st.lists(st.integers(2, 5), min_size=1, max_size=3))
     nodes = tuple(cards(f"n{i}", draw(st.sampled_from(MODELS)), count) for i, count in enumerate(counts))
-    stated = draw(st.sampled_from([False, False, True]))
+    stated = kinds == ("quota",) or draw(st.sampled_from([False, False, True]))
     queues = tuple(
         Queue(
             name=one.name,
@@ -72,7 +73,7 @@ def shared(draw: st.DrawFn) -> Snapshot:
         models = draw(st.sampled_from([(), ("A",), ("B",)]))
         size = draw(st.sampled_from([(1, 1), (2, 1), (1, 2)]))
         jobs.append(gang(f"j{number}", draw(of), *size, models, value=draw(st.integers(1, 9))))
-    return Snapshot(nodes=nodes, jobs=tuple(jobs), queues=queues, policy=Policy(shares=draw(st.sampled_from(SHARES))))
+    return Snapshot(nodes=nodes, jobs=tuple(jobs), queues=queues, policy=Policy(shares=draw(st.sampled_from(kinds))))
 
 
 def best(snapshot: Snapshot) -> int:
@@ -122,6 +123,8 @@ def _keeps(
             now[job.queue][model[name]] += task.gpus
     if min(left.values()) < 0 or any(True for _ in exceeded(snapshot.queues, old, now)):
         return False
+    if snapshot.policy.shares == "quota":
+        return True
     division = Division(snapshot, old)
     for one in snapshot.queues:
         before, after = (division.sum_below(one.name, used) for used in (old, now))

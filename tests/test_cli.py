@@ -363,8 +363,13 @@ def test_names_cannot_drive_the_terminal(in_tmp: Path) -> None:
 def test_everything_that_counts_in_a_schedule_alone_can_be_left_out_at_once(in_tmp: Path) -> None:
     job = {"name": "j", "queue": "q", "preemptible": True, "groups": [{"name": "m", "task": {"gpus": 1}}]}
     nodes = [{"name": "n", "gpus": [{"model": "A"}]}]
-    text = {"format": "placement-snapshot/1", "nodes": nodes, "queues": [{"name": "q"}], "jobs": [job]}
+    text = {
+        "format": "placement-snapshot/1",
+        "nodes": nodes,
+        "queues": [{"name": "q"}],
+        "jobs": [{**job, "deadline": 9.0}],
+    }
     Path("in.json").write_text(json.dumps(text), "utf-8")
-    refused(placement("solve", "in.json"), "jobs[0].queue", "--without schedule", lines=2)
+    refused(placement("solve", "in.json"), "jobs[0].deadline", "--without schedule", lines=1)
     assert placement("solve", "in.json", "--without", "schedule", "-o", "plan.json").exit_code == 0
     assert placement("check", "in.json", "plan.json").exit_code == 0

@@ -21,7 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.units": set(),
     "placement.collector": set(),
     "placement.snapshot": {"errors", "units", "collector", "hardware"},
-    "placement.honoured": {"errors", "units", "snapshot"},
+    "placement.honoured": {"errors", "units", "snapshot", "quota"},
     "placement.plan_tables": set(),
     "placement.plan": {"errors", "units", "snapshot", "plan_tables"},
     "placement.timetable": {"plan"},

@@ -14,7 +14,7 @@ import pytest
 from bad_snapshots import GOOD, STRUCTURE, Bad
 
 from placement import instances
-from placement.honoured import IN_TIME, ONLY, RULES
+from placement.honoured import IN_TIME, ONLY, RULES, SHARED
 from placement.snapshot import EventLog, Snapshot
 from placement.snapshot.read import loads, schema
 from placement.snapshot.structure import hints_of, records_in, records_of
@@ -126,6 +126,8 @@ def rule(path: str) -> str:
     if not known:
         return "see below"
     name = RULES[known]
+    if known in SHARED:
+        return f"queue_shares, and {IN_TIME[known]} in a schedule"
     if name is None:
         return f"{IN_TIME[known]}, in a schedule" if known in IN_TIME else "not yet"
     return f"{name}, in part" if known in ONLY else name

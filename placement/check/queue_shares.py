@@ -1,7 +1,7 @@
-"""Shares of queues: new work takes no queue above its share of any card model, nor above a quota.
+"""Shares and quotas of queues: new work takes no queue above a quota, nor above its share of any card model.
 
-Only where the policy has shares. Running work counts, and what of it is above stays, with nothing added to it. How all
-cards are shared out is worked out here by itself; see `placement.check.division`.
+Shares only where the policy has them. Running work counts, and what of it is above stays, with nothing added to it.
+How all cards are shared out is worked out here by itself; see `placement.check.division`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RULE = "queue_shares"
 def judge(case: Case) -> Iterator[Violation]:
     """Yield every share and quota that new work exceeds."""
     snapshot = case.facts.snapshot
-    if snapshot.policy.shares == "quota":
+    if not snapshot.queues:
         return
     held = HeldCards(snapshot)
     old: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
@@ -34,7 +34,8 @@ def judge(case: Case) -> Iterator[Violation]:
         _add(now[queue], amounts)
     for name, amounts in held.of_tasks(case.tasks).items():
         _add(now[held.queue(name)], amounts)
-    yield from _beyond_shares(snapshot, old, now)
+    if snapshot.policy.shares != "quota":
+        yield from _beyond_shares(snapshot, old, now)
     for queue, model, used, limit in quota.exceeded(snapshot.queues, old, now):
         yield _violation(queue, model, used, limit, "quota")
 

@@ -1,8 +1,8 @@
-"""An instance whose plans keep queues to their shares.
+"""An instance whose plans keep queues to their quotas and shares.
 
 What a queue may take of a card model is a limit on a domain like any other: the nodes of the model, or the cluster, and
 of a resource that its tasks alone ask for, with the cards that they take. So every method that honours limits honours
-shares, and its bounds are bounds. The resource has a name that no snapshot can have, nodes have enough of it, and what
+these, and its bounds are bounds. The resource has a name that no snapshot can have, nodes have enough of it, and what
 running work takes is off the limit already.
 """
 
@@ -26,7 +26,7 @@ MODEL = "\0model"
 
 
 def compile_with_shares(snapshot: Snapshot) -> Instance:
-    """Return the instance of a valid snapshot, in which queues are kept to their shares if its policy says so.
+    """Return the instance of a valid snapshot, in which queues are kept to quotas, and to shares if its policy says so.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def compile_with_shares(snapshot: Snapshot) -> Instance:
     UnhonouredError
         If lending limits are too many to be kept.
     """
-    rows = queue_rows(snapshot) if snapshot.policy.shares != "quota" else ()
+    rows = queue_rows(snapshot) if snapshot.queues else ()
     if not rows:
         return compile_snapshot(snapshot)
     jobs = [job for job in snapshot.jobs if job.running is None]

@@ -54,7 +54,7 @@ class QueueRow:
 
 
 def queue_rows(snapshot: Snapshot) -> tuple[QueueRow, ...]:
-    """Return the rows of a snapshot whose policy has shares that pending jobs could exceed, in a fixed order.
+    """Return the rows of a snapshot that pending jobs could exceed, in a fixed order; of quotas alone without shares.
 
     Parameters
     ----------
@@ -68,7 +68,8 @@ def queue_rows(snapshot: Snapshot) -> tuple[QueueRow, ...]:
     """
     what = asked(snapshot)
     rows: dict[tuple[frozenset[str], str], QueueRow] = {}
-    for row in (*_shares(snapshot, what), *_quotas(snapshot, what)):
+    shares = () if snapshot.policy.shares == "quota" else _shares(snapshot, what)
+    for row in (*shares, *_quotas(snapshot, what)):
         key = row.queues, row.model
         most = sum((what.wanted[queue][row.model] for queue in row.queues), Fraction(0))
         if row.room < most and (key not in rows or row.room < rows[key].room):
@@ -155,7 +156,8 @@ def _choices(snapshot: Snapshot, quotas: Quotas, queue: str, model: str) -> list
         options.append([*inner, (frozenset[str](), Fraction(0))] if kept else inner)
     if prod(map(len, options)) > MOST_CHOICES:
         what = f"lending limits of so many queues below {queue} are not honoured in plans"
-        raise UnhonouredError([Problem("policy.shares", what, "leave it out, or state fewer lending limits")])
+        left = "queues" if snapshot.policy.shares == "quota" else "policy.shares --without queues"
+        raise UnhonouredError([Problem("queues", what, f"do without queues by --without {left}, or state fewer")])
     return [
         (frozenset[str]().union(*(leaves for leaves, _ in chosen)), sum((less for _, less in chosen), Fraction(0)))
         for chosen in product(*options)

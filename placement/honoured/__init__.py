@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from placement.errors import Problem, UnhonouredError, UsageError
 from placement.honoured.left_out import refuse_names, without_fields
@@ -15,6 +15,7 @@ from placement.honoured.table import every as every
 from placement.honoured.table import removable as removable
 from placement.honoured.table import timed as timed
 from placement.honoured.uses import problem, uses_in
+from placement.quota import ALL
 from placement.snapshot import Snapshot
 from placement.snapshot.report import show
 
@@ -80,34 +81,51 @@ def refuse_unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapsh
 def refuse_unhonoured_in_plan(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapshot:
     """Return the snapshot when a plan honours every field it uses; see `refuse_unhonoured`.
 
-    Where its policy has shares, queues count in a plan too: ``"schedule"`` does not stand for them then.
+    Queues count in a plan too, and ``"schedule"`` leaves them out with the rest; but not where the policy has shares,
+    which must be left out before their queues can be.
 
     Raises
     ------
     UnhonouredError
-        If a field is used that no rule honours, or there are shares and no queues, or a node with several card models.
+        If a field is used that no rule honours, or there are shares and no queues, or a node with several card models
+        where queues count cards by model.
     UsageError
         If `without` names a field that is honoured or does not exist.
     """
     names = every(without)
-    if snapshot.policy.shares == "quota" or "policy.shares" in names:
-        return refuse_unhonoured(snapshot, without)
     refuse_names(names)
-    left = [path for path in SHARED if path in without]
-    if left:
-        what = f"{left[0]} counts in the shares of queues, so leaving it out would change the problem"
-        raise UsageError([Problem("without", what, "leave out policy.shares as well")])
-    names = tuple(path for path in names if path not in SHARED)
+    shares = snapshot.policy.shares != "quota" and "policy.shares" not in names
+    if shares:
+        left = [path for path in SHARED if path in without]
+        if left:
+            what = f"{left[0]} counts in the shares of queues, so leaving it out would change the problem"
+            raise UsageError([Problem("without", what, "leave out policy.shares as well")])
+        names = tuple(path for path in names if path not in SHARED)
     uses = uses_in(snapshot, frozenset((*names, *SHARED, "policy.shares")))
     problems = [problem(path, use) for path, use in uses.items()]
-    if not snapshot.queues:
+    if shares and not snapshot.queues:
         what = f"found {show(snapshot.policy.shares)}, but there are no queues that have a share"
         problems.append(Problem("policy.shares", what, "list the queues, or leave it out"))
-    for index, node in enumerate(snapshot.nodes):
-        if len({gpu.model for gpu in node.gpus}) > 1:
-            what = "shares of queues are not honoured yet where a node has cards of several models"
-            problems.append(Problem(f"nodes[{index}].gpus", what, "do without shares by --without policy.shares"))
-            break
+    if shares or ("queues" not in names and _by_model(snapshot)):
+        problems += _mixed(snapshot, shares)
     if problems:
         raise UnhonouredError(problems)
     return without_fields(snapshot, names)
+
+
+def _by_model(snapshot: Snapshot) -> bool:
+    """Return whether a queue states a quota or a limit of a card model, and not of all together alone."""
+    stated = {model for one in snapshot.queues for model in (*one.quota, *one.borrowing_limit, *one.lending_limit)}
+    return not stated <= {ALL}
+
+
+def _mixed(snapshot: Snapshot, shares: bool) -> Iterator[Problem]:
+    """Yield the first node with cards of several models, with what to do about it."""
+    for index, node in enumerate(snapshot.nodes):
+        if len({gpu.model for gpu in node.gpus}) > 1:
+            what = f"{'shares' if shares else 'quotas by model'} of queues are not honoured yet"
+            remedy = (
+                "do without shares by --without policy.shares" if shares else "do without queues by --without queues"
+            )
+            yield Problem(f"nodes[{index}].gpus", f"{what} where a node has cards of several models", remedy)
+            return

@@ -178,7 +178,7 @@ ONLY: Mapping[str, frozenset[str]] = MappingProxyType(
 """Values that are honoured, of fields of which not every value is."""
 
 SHARED = ("jobs.queue", "queues")
-"""Fields that count in a plan whose policy has shares of queues, ``policy.shares``, and else in a schedule alone."""
+"""Fields that count in plans (`placement.solve`) too, but not in other decisions; see `refuse_unhonoured_in_plan`."""
 
 IN_TIME: Mapping[str, str] = MappingProxyType(
     {

@@ -77,7 +77,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     shares : str
         What queues may take: as much as their quotas allow, or no more than their share too, by weight
         (``"fair_share"``) or by the model of which it is largest (``"dominant_share"``); see
-        `placement.entitlement`. Of one moment, so that plans keep to it and schedules do not.
+        `placement.entitlement`. Shares are of one moment, so that plans keep to them and schedules do not.
     """
 
     objectives: tuple[ObjectiveName, ...] = ("value", "tasks")
