@@ -134,7 +134,7 @@ def solve(
     run = Run(instance, chosen, Limits(deadline - reserve, gap), seed, report, began)
     run.seconds["compile"] = time.monotonic() - began
     # limits do not count in it, and without those of queues far fewer tasks differ
-    run.prove("area", area_bounds(compile_snapshot(used) if instance.queues else instance))
+    run.prove("area", area_bounds(compile_snapshot(used) if any(row.queue for row in instance.limits) else instance))
     if not instance.exact:
         run.notes.append(CROWDED if instance.crowded else INEXACT)
     _search(run, solver, ready)

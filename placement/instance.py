@@ -229,6 +229,8 @@ class LimitRow:
         Index of the resource, or `GPU` for card units.
     capacity : int
         Amount that new tasks may still take.
+    queue : QueueLimit, optional
+        What it stands for where it is no cap of the snapshot but a limit of a queue.
     """
 
     path: str
@@ -236,6 +238,7 @@ class LimitRow:
     domain: str
     resource: int
     capacity: int
+    queue: QueueLimit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +314,6 @@ class Instance:
         MIG cards on which running work has an instance, whether or not such cards are nodes here.
     apart : Apart, optional
         Absent where all tasks may be together, whosever they are.
-    queues : tuple of QueueLimit
-        Limits of queues: what limits whose `LimitRow.path` is ``queues[i]`` stand for.
     """
 
     snapshot: Snapshot
@@ -350,7 +351,6 @@ class Instance:
     crowded: bool = False
     mig_cards: int = 0
     apart: Apart | None = None
-    queues: tuple[QueueLimit, ...] = ()
 
     @property
     def slot_base(self) -> int:

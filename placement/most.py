@@ -175,7 +175,7 @@ class Most:
         """For each level of limits: the number of each node's cap, and the rows and amounts of each; 0 is no cap."""
         instance, found = self._instance, []
         # limits of queues allow more once other queues ask for less
-        stated = {index: row for index, row in enumerate(instance.limits) if row.path.startswith("limits[")}
+        stated = {index: row for index, row in enumerate(instance.limits) if row.queue is None}
         for level in dict.fromkeys(row.level for row in stated.values()):
             number: dict[str, int] = {}
             rows: list[list[tuple[int, int | Fraction]]] = [[]]

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import msgspec
 from hypothesis import strategies as st
-from quota_cases import leaves, trees
+from quota_cases import MODELS, leaves, trees
 
 from placement.check.division import ALL, Division
 from placement.check.held_cards import Amounts
 from placement.check.quota import exceeded
+from placement.plan import Plan
 from placement.snapshot import (
     Gpu,
     Job,
@@ -31,7 +32,11 @@ from placement.snapshot import (
 
 Shares = Literal["quota", "fair_share", "dominant_share"]
 SHARES: tuple[Shares, ...] = ("fair_share", "dominant_share")
-MODELS = ("A", "B")
+
+
+def details(plan: Plan) -> dict[str, str]:
+    """Return what is said of each pending job."""
+    return {one.job: one.detail for one in plan.pending}
 
 
 def cards(name: str, model: str, count: int, **fields: Any) -> Node:

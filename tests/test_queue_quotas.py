@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from mig_tiny import random_mig
-from share_cases import best, cards, gang, in_queues, shared
+from share_cases import best, cards, details, gang, in_queues, shared
 from strategies import random_tied_tiny, random_tiny
 from tenant_cases import random_apart
 from zoned_strategies import random_zoned
@@ -33,10 +33,6 @@ LENDS = (
 def started(plan: Plan) -> list[int]:
     """Return how many jobs of a and of b start."""
     return [sum(name.startswith(queue) for name in set(plan.tasks.job)) for queue in "ab"]
-
-
-def details(plan: Plan) -> dict[str, str]:
-    return {one.job: one.detail for one in plan.pending}
 
 
 # --- worked by hand ----------------------------------------------------------------------------------------------

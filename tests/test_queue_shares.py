@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mig_tiny import random_mig
 from quota_cases import MODELS, leaves, trees
-from share_cases import SHARES, best, cards, gang, in_queues, shared
+from share_cases import SHARES, Shares, best, cards, details, gang, in_queues, shared
 from strategies import random_tied_tiny, random_tiny
 from tenant_cases import random_apart
 from zoned_strategies import random_zoned
@@ -51,10 +51,6 @@ def started(plan: Plan) -> list[str]:
     return sorted(set(plan.tasks.job))
 
 
-def details(plan: Plan) -> dict[str, str]:
-    return {one.job: one.detail for one in plan.pending}
-
-
 # --- worked by hand ----------------------------------------------------------------------------------------------
 
 
@@ -67,7 +63,7 @@ def both(name: str, queue: str, c: int, m: int, value: int) -> Job:
     return Job(name=name, queue=queue, count=9, value=value, groups=groups)
 
 
-def example(shares: str) -> Snapshot:
+def example(shares: Shares) -> Snapshot:
     """The example of DRF's paper, with 9 cards of C for its 9 CPUs and 18 of M for its 18 GB.
 
     A job of a takes 1 C and 4 M, one of b 3 C and 1 M, and is worth four times as much.
@@ -76,7 +72,7 @@ def example(shares: str) -> Snapshot:
         nodes=(cards("c", "C", 9), cards("m", "M", 18)),
         jobs=(both("a", "a", 1, 4, 1), both("b", "b", 3, 1, 4)),
         queues=TWO,
-        policy=Policy(shares=shares),  # type: ignore[arg-type]
+        policy=Policy(shares=shares),
     )
 
 
@@ -107,13 +103,13 @@ def test_the_same_by_fair_shares() -> None:
 
 @pytest.mark.parametrize("shares", SHARES)
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_every_method_keeps_to_shares(shares: str, solver: str) -> None:
+def test_every_method_keeps_to_shares(shares: Shares, solver: str) -> None:
     """Of 8 cards on two nodes, a has 8 * 3 / 4 = 6 and b 2: one of b's jobs of 2 starts, and one of a's of 4."""
     snapshot = Snapshot(
         nodes=(cards("x", "A", 4), cards("y", "A", 4)),
         jobs=(gang("big", "a", 1, 4, count=2, value=4), gang("small", "b", 1, 2, count=3, value=9)),
         queues=(Queue(name="a", weight=3), Queue(name="b")),
-        policy=Policy(shares=shares),  # type: ignore[arg-type]
+        policy=Policy(shares=shares),
     )
     try:
         plan = pl.solve(snapshot, solver=solver)
@@ -218,7 +214,7 @@ def test_the_exact_method_finds_the_best_that_keeps_to_shares(snapshot: Snapshot
 
 
 @given(st.data(), st.sampled_from(SHARES))
-def test_both_ways_to_divide_agree(data: st.DataObject, shares: str) -> None:
+def test_both_ways_to_divide_agree(data: st.DataObject, shares: Shares) -> None:
     queues = tuple(
         msgspec.structs.replace(one, weight=data.draw(st.sampled_from([0, 1, 2, 0.3])), lending_limit={})
         for one in data.draw(trees())
@@ -231,7 +227,7 @@ def test_both_ways_to_divide_agree(data: st.DataObject, shares: str) -> None:
         for queue in leaves(queues)
         for i in range(data.draw(st.integers(0, 2)))
     )
-    snapshot = Snapshot(nodes=nodes, jobs=jobs, queues=queues, policy=Policy(shares=shares))  # type: ignore[arg-type]
+    snapshot = Snapshot(nodes=nodes, jobs=jobs, queues=queues, policy=Policy(shares=shares))
     share, division = share_of(snapshot, asked(snapshot)), Division(snapshot, {})
     for queue in queues:
         for model in (*MODELS, ALL):

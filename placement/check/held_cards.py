@@ -18,6 +18,12 @@ Amounts = dict[str, Fraction]
 """Cards by model."""
 
 
+def add(used: Amounts, amounts: Amounts, sign: int = 1) -> None:
+    """Add amounts to what is used, or take them off it."""
+    for model, amount in amounts.items():
+        used[model] += sign * amount
+
+
 class HeldCards:
     """What tasks hold, where a schedule or the snapshot has them.
 

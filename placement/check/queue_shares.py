@@ -13,7 +13,7 @@ from fractions import Fraction
 from placement.check import quota
 from placement.check.case import Case
 from placement.check.division import ALL, Division
-from placement.check.held_cards import Amounts, HeldCards
+from placement.check.held_cards import Amounts, HeldCards, add
 from placement.check.violation import Violation, decimal, show
 from placement.snapshot import Snapshot
 
@@ -28,21 +28,16 @@ def judge(case: Case) -> Iterator[Violation]:
     held = HeldCards(snapshot)
     old: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
     for job, amounts in held.of_running():
-        _add(old[job.queue], amounts)
+        add(old[job.queue], amounts)
     now: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
     for queue, amounts in old.items():
-        _add(now[queue], amounts)
+        add(now[queue], amounts)
     for name, amounts in held.of_tasks(case.tasks).items():
-        _add(now[held.queue(name)], amounts)
+        add(now[held.queue(name)], amounts)
     if snapshot.policy.shares != "quota":
         yield from _beyond_shares(snapshot, old, now)
     for queue, model, used, limit in quota.exceeded(snapshot.queues, old, now):
         yield _violation(queue, model, used, limit, "quota")
-
-
-def _add(used: Amounts, amounts: Amounts) -> None:
-    for model, amount in amounts.items():
-        used[model] += amount
 
 
 def _beyond_shares(snapshot: Snapshot, old: Mapping[str, Amounts], now: Mapping[str, Amounts]) -> Iterator[Violation]:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from placement.check.held_cards import Amounts, HeldCards
+from placement.check.held_cards import Amounts, HeldCards, add
 from placement.check.violation import Violation, decimal, show
 from placement.snapshot import Queue, Snapshot
 from placement.timetable import Schedule
@@ -42,7 +42,7 @@ def judge(snapshot: Snapshot, schedule: Schedule) -> Iterator[Violation]:
     running = dict[str, Amounts]()
     for job, amounts in held.of_running():
         running[job.name] = amounts
-        _add(used[job.queue], amounts, 1)
+        add(used[job.queue], amounts)
     taken = held.of_stretches(schedule)
     starts: dict[int, list[int]] = defaultdict(list)
     ends: dict[int, list[tuple[str, Amounts]]] = defaultdict(list)
@@ -60,7 +60,7 @@ def judge(snapshot: Snapshot, schedule: Schedule) -> Iterator[Violation]:
             ends[end].append((held.queue(name), running[name]))
     for moment in sorted({*starts, *ends}):
         for queue, amounts in ends[moment]:
-            _add(used[queue], amounts, -1)
+            add(used[queue], amounts, -1)
         if starts[moment]:
             new = [(held.queue(schedule.stretches.job[number]), taken[number]) for number in starts[moment]]
             yield from _judge_starts(trees, used, new, f"stretches[{starts[moment][0]}]", moment / 1000)
@@ -92,17 +92,12 @@ def _judge_starts(
     rows = {(root, model) for queue, amounts in new for root, model in trees.rows(queue, amounts)}
     before = {row: trees.usage(*row, used) for row in rows}
     for queue, amounts in new:
-        _add(used[queue], amounts, 1)
+        add(used[queue], amounts)
     for row in sorted(rows):
         after = trees.usage(*row, used)
         for number, limit in trees.limits(*row).items():
             if after[number] > max(limit, before[row][number]):
                 yield _violation(trees.name(number), row[1], after[number], limit, path, at)
-
-
-def _add(used: Amounts, amounts: Amounts, sign: int) -> None:
-    for model, amount in amounts.items():
-        used[model] += sign * amount
 
 
 class _Trees:

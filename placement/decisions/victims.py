@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, lcm
 
 from placement import units
 from placement.decisions.preempted import names
+from placement.entitlement.cards import Amounts, models_of, of_task
 from placement.entitlement.dominant import by_dominant_share
 from placement.entitlement.entitled import Entitled, Reclaim, by_fair_share, by_quota
 from placement.exact.landing import task_of
 from placement.exact.victim_counts import Role, goes_as_one
-from placement.hardware import mig
 from placement.quota import ALL, Quotas
-from placement.snapshot import Job, Node, Snapshot, Task, TaskGroup
-
-Amounts = dict[str, Fraction]
-"""Cards by model."""
+from placement.snapshot import Job, Snapshot, Task, TaskGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,7 @@ def preemptable(
     counted: list[dict[int, list[Fraction]]] = []
     if wants is not None:
         _must_free(quotas, job.queue, wants, lines)
-    models_of = _models(snapshot)
+    card_models = models_of(snapshot)
     for one in running:
         if one.running is None or not one.preemptible or not _long_enough(snapshot, one):
             continue
@@ -87,7 +83,7 @@ def preemptable(
         over = reclaims and one.queue != job.queue and _over(snapshot, entitled, quotas, one.queue)
         if not (lower or over or move):
             continue
-        taken = [_of_task(task_of(one, place.group), models_of(place.node, place.gpus)) for place in one.running.tasks]
+        taken = [of_task(task_of(one, place.group), card_models(place.node, place.gpus)) for place in one.running.tasks]
         cost = 0 if one.name in restarted else cost_of(snapshot, one)
         jobs.append(one)
         counted.append(lines.of(quotas, one.queue, taken, over and not lower, entitled))
@@ -222,12 +218,12 @@ def quota_refusal(snapshot: Snapshot, running: Sequence[Job], job: Job) -> str |
 
 def _used(snapshot: Snapshot, running: Sequence[Job]) -> Quotas:
     quotas = Quotas(snapshot.queues)
-    models_of = _models(snapshot)
+    card_models = models_of(snapshot)
     for job in running:
         assert job.running is not None
         if quotas.limited(job.queue):
             for place in job.running.tasks:
-                quotas.change(job.queue, _of_task(task_of(job, place.group), models_of(place.node, place.gpus)))
+                quotas.change(job.queue, of_task(task_of(job, place.group), card_models(place.node, place.gpus)))
     return quotas
 
 
@@ -249,12 +245,12 @@ def _within(entitled: Entitled, quotas: Quotas, job: Job, wants: Amounts | None)
 
 def _asked(snapshot: Snapshot, running: Sequence[Job]) -> dict[str, list[Amounts]]:
     """Return what jobs have and wait for, by queue."""
-    models, models_of = {gpu.model for node in snapshot.nodes for gpu in node.gpus}, _models(snapshot)
+    models, card_models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}, models_of(snapshot)
     found: dict[str, list[Amounts]] = {}
     for job in running:
         assert job.running is not None
         for place in job.running.tasks:
-            taken = _of_task(task_of(job, place.group), models_of(place.node, place.gpus))
+            taken = of_task(task_of(job, place.group), card_models(place.node, place.gpus))
             found.setdefault(job.queue, []).append(taken)
     there = {job.name for job in running}
     for job in snapshot.jobs:
@@ -273,31 +269,8 @@ def _counted(quotas: Quotas, job: Job, models: Collection[str]) -> Amounts | Non
 
 def _of_any(job: Job) -> Amounts:
     """Return the cards that a job needs at least, whatever models they are of."""
-    found = (_of_task(task, [ALL] * task.gpus).get(ALL, Fraction(0)) * count for task, count in _least(job.groups, 1))
+    found = (of_task(task, [ALL] * task.gpus).get(ALL, Fraction(0)) * count for task, count in _least(job.groups, 1))
     return {ALL: sum(found, Fraction(0))}
-
-
-def _models(snapshot: Snapshot) -> Callable[[str, Sequence[int]], list[str]]:
-    """Return what says of which models cards of a node are."""
-    cards: dict[str, list[str]] = {}
-    for node in snapshot.nodes:
-        models = [gpu.model for gpu in node.gpus for _ in range(gpu.count)]
-        for name in _names(node):
-            cards[name] = models
-
-    return lambda node, gpus: [cards[node][gpu] for gpu in gpus]
-
-
-def _names(node: Node) -> list[str]:
-    return [node.name] if node.count == 1 else [f"{node.name}-{copy}" for copy in range(node.count)]
-
-
-def _of_task(task: Task, models: Sequence[str]) -> Amounts:
-    """Return what a task takes of cards, given the model of each of them."""
-    share = Fraction(1) if task.gpu_share is None else units.exact(task.gpu_share)
-    if task.mig_profile:
-        share = mig.fraction(task.mig_profile) or Fraction(0)
-    return {model: share * count for model, count in Counter(models).items()}
 
 
 def _wanted(job: Job, models: Collection[str]) -> Amounts | None:
@@ -309,7 +282,7 @@ def _wanted(job: Job, models: Collection[str]) -> Amounts | None:
         possible = [model for model in models if not task.gpu_models or model in task.gpu_models]
         if len(possible) != 1:
             return None
-        for model, amount in _of_task(task, [possible[0]] * task.gpus).items():
+        for model, amount in of_task(task, [possible[0]] * task.gpus).items():
             found[model] = found.get(model, Fraction(0)) + count * amount
     return found
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from placement import units
+from placement.entitlement.cards import models_of, of_task, part_of
 from placement.entitlement.dominant import by_dominant_share
 from placement.entitlement.entitled import Amounts, Entitled, by_fair_share
-from placement.hardware import mig
 from placement.quota import ALL
 from placement.snapshot import Snapshot, Task, TaskGroup
 from placement.snapshot.leaves import leaf_tasks
@@ -46,17 +45,16 @@ def asked(snapshot: Snapshot) -> Asked:
     """Return what the queues of a snapshot have and want."""
     found = Asked()
     models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}
-    cards = cards_of(snapshot)
+    card_models = models_of(snapshot)
     for job in snapshot.jobs:
         if not job.queue:
             continue
         if job.running is not None:
             tasks, used = dict(leaf_tasks(job.groups)), found.used[job.queue]
             for place in job.running.tasks:
-                part = part_of(tasks[place.group])
-                for model, count in Counter(cards[place.node][card] for card in place.gpus).items():
-                    used[model] += part * count
-                    used[ALL] += part * count
+                for model, amount in of_task(tasks[place.group], card_models(place.node, place.gpus)).items():
+                    used[model] += amount
+                    used[ALL] += amount
             continue
         wanted = found.wanted[job.queue]
         for task, count in counted(job.groups, job.count):
@@ -64,17 +62,6 @@ def asked(snapshot: Snapshot) -> Asked:
             wanted[ALL] += amount
             for model in models.intersection(task.gpu_models) if task.gpu_models else models:
                 wanted[model] += amount
-    return found
-
-
-def cards_of(snapshot: Snapshot) -> dict[str, list[str]]:
-    """Return the model of each card of each node, by the node's name."""
-    found: dict[str, list[str]] = {}
-    for node in snapshot.nodes:
-        models = [gpu.model for gpu in node.gpus for _ in range(gpu.count)]
-        found |= dict.fromkeys(
-            [node.name] if node.count == 1 else [f"{node.name}-{copy}" for copy in range(node.count)], models
-        )
     return found
 
 
@@ -88,13 +75,6 @@ def share_of(snapshot: Snapshot, what: Asked) -> Entitled:
     of_model = by(snapshot, {name: [{model: what.of(name, model) for model in models}] for name in names})
     of_all = by(snapshot, {name: [{ALL: what.of(name, ALL)}] for name in names})
     return lambda queue, model: (of_all if model == ALL else of_model)(queue, model)
-
-
-def part_of(task: Task) -> Fraction:
-    """Return what part of a card a task takes of each of its cards."""
-    if task.mig_profile:
-        return mig.fraction(task.mig_profile) or Fraction(0)
-    return Fraction(1) if task.gpu_share is None else units.exact(task.gpu_share)
 
 
 def counted(groups: Sequence[TaskGroup], copies: int) -> Iterator[tuple[Task, int]]:

@@ -28,9 +28,9 @@ def beyond(instance: Instance, assignment: Assignment, classes: Sequence[int]) -
     dict of int to Short
         With the first limit that alone keeps the jobs of a class out, wherever they are placed.
     """
-    if not instance.queues or not classes:
+    rows = [row for row, limit in enumerate(instance.limits) if limit.queue is not None]
+    if not rows or not classes:
         return {}
-    rows = [row for row, limit in enumerate(instance.limits) if limit.path.startswith("queues[")]
     limits = [frozenset(one.limits) for one in instance.classes]
     inside = {row: np.array([row in mine for mine in limits], dtype=np.bool_) for row in rows}
     shapes, of_class = _shapes(instance, assignment), instance.node_class[assignment.node]
@@ -105,4 +105,6 @@ def _where(instance: Instance, shape: int, inside: dict[int, Bools]) -> frozense
 
 
 def _limit(instance: Instance, row: int) -> QueueLimit:
-    return instance.queues[int(instance.limits[row].path.removeprefix("queues[").removesuffix("]"))]
+    found = instance.limits[row].queue
+    assert found is not None
+    return found

@@ -15,7 +15,8 @@ from math import floor, lcm
 import msgspec
 
 from placement.compile import compile as compile_snapshot
-from placement.entitlement.asked import counted, part_of
+from placement.entitlement.asked import counted
+from placement.entitlement.cards import part_of
 from placement.entitlement.rows import QueueRow, queue_rows
 from placement.instance import Instance
 from placement.quota import ALL, QueueLimit
@@ -50,14 +51,13 @@ def compile_with_shares(snapshot: Snapshot) -> Instance:
     scale = lcm(*(part_of(task).denominator for job in jobs for task, _ in counted(job.groups, 1)))
     instance = compile_snapshot(_with_limits(snapshot, rows, scale))
     first, limits = len(snapshot.limits), []
-    queues: list[QueueLimit] = []
     for row in instance.limits:
         number = int(row.path.removeprefix("limits[").removesuffix("]")) - first
         if number >= 0:
-            row = replace(row, path=f"queues[{len(queues)}]")
-            queues.append(QueueLimit(rows[number].owner, rows[number].model, rows[number].kind, scale))
+            of = rows[number]
+            row = replace(row, queue=QueueLimit(of.owner, of.model, of.kind, scale))
         limits.append(row)
-    return replace(instance, limits=tuple(limits), queues=tuple(queues))
+    return replace(instance, limits=tuple(limits))
 
 
 def _with_limits(snapshot: Snapshot, rows: tuple[QueueRow, ...], scale: int) -> Snapshot:

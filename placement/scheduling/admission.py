@@ -8,9 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement import units
+from placement.entitlement.cards import part_of
 from placement.gang import least_of
-from placement.hardware.mig import fraction
 from placement.heuristics.gangs import Placed
 from placement.instance import Instance, Ints
 from placement.quota import ALL, Cards, Quotas, Short
@@ -64,11 +63,7 @@ class Taken:
 
 
 def _parts(task: Task) -> tuple[Cards, Cards]:
-    each = Fraction(1) if task.gpu_share is None else units.exact(task.gpu_share)
-    if task.mig_profile:
-        part = fraction(task.mig_profile)
-        assert part is not None
-        each = part
+    each = part_of(task)
     whole: Cards = each.numerator if each.denominator == 1 else each
     return whole, task.gpus * whole
 

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from placement.gang import Group, Leaf
-from placement.instance import Instance, JobClass
+from placement.instance import JobClass
 from placement.scheduling.work import Work
-
-
-def least_units(instance: Instance, group: Group) -> int:
-    """Return the card units without which a copy of a group does not run."""
-    if isinstance(group, Leaf):
-        return group.minimum * instance.shapes[group.shape].of_cards
-    children = sorted(least_units(instance, child) for child in group.children)
-    return group.minimum * sum(children[: group.min_groups])
 
 
 def members(one: JobClass) -> range:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from placement.gang import least_of
 from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.filling import Filling
 from placement.heuristics.gangs import Placed
@@ -19,7 +20,7 @@ from placement.instance import Ints
 from placement.quota import Cards, Short
 from placement.scheduling.admission import Admission, Taken
 from placement.scheduling.clock import Clock
-from placement.scheduling.counting import counts_say_it, least_units
+from placement.scheduling.counting import counts_say_it
 from placement.scheduling.line import Waiting
 from placement.scheduling.timing import Stretch
 from placement.scheduling.work import NEVER, Work
@@ -152,7 +153,10 @@ class View:
         ]
         self._loads: dict[int, tuple[Sequence[Placed], Load]] = {}
         """What each job takes where it is, or was seen last."""
-        least = [least_units(work.instance, one.root) for one in work.instance.job_classes]
+        of_cards = [shape.of_cards for shape in work.instance.shapes]
+        least = [
+            int(least_of(one.root, [of_cards[leaf.shape] for leaf in one.leaves])) for one in work.instance.job_classes
+        ]
         self._least_units: list[int] = [least[one] for one in self._class]
         self.lowest = int(work.priority.min(initial=0))
         self.all_units = sum(one.size * sum(units for _, units, _ in one.cards) for one in work.instance.classes)

@@ -131,7 +131,7 @@ class Orders:
         for job in left:
             if not self._work.hard[job]:
                 start = max(moment, int(self._work.release[job]))
-                rest += self._added(job, start + self._bench.least(job))
+                rest += self._added(job, start + self._bench.desk.shortest(job))
         return (score[0], score[1] + rest) < self.known
 
     def _keep(self, placed: _Placed, late: frozenset[int], score: Score) -> None:

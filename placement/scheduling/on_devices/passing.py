@@ -185,10 +185,6 @@ class Bench:
         """Return with how many tasks a job may run that may run with fewer than all; nothing for another."""
         return members(self.work.instance.job_classes[int(self.work.instance.job_class[job])])
 
-    def least(self, job: int) -> int:
-        """Return how long a job holds devices at least."""
-        return self.desk.shortest(job)
-
     def earliest(
         self, profile: Profile, job: int, since: int, way: Way = ANY_WAY, room: Room | None = None
     ) -> Reserved | None:
@@ -197,7 +193,7 @@ class Bench:
         found = []
         for within in sets:
             may_fit = None if room is None else partial(room.may_fit, job, way.least, within)
-            found.append(profile.earliest(job, since, self.least(job), self._fit(way, within), may_fit))
+            found.append(profile.earliest(job, since, self.desk.shortest(job), self._fit(way, within), may_fit))
         return min((one for one in found if one is not None), key=lambda one: one.end, default=None)
 
     def _fit(self, way: Way, within: Ints | None) -> Fit:
