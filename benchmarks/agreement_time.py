@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from brute_schedules import optimum, random_schedule_case  # noqa: E402 - those of the tests
 
 from placement.check.schedules import check_schedule  # noqa: E402
-from placement.exact import highs  # noqa: E402
+from placement.exact.milp import highs  # noqa: E402
 from placement.plan import Provenance  # noqa: E402
 from placement.scheduling.answer import schedule_of  # noqa: E402
 from placement.scheduling.bounds.area import area_bound, trivial_bound  # noqa: E402

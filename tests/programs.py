@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from placement.exact.arrays import Program
+from placement.exact.milp.arrays import Program
 
 
 def program_of_rows(

@@ -8,9 +8,9 @@ import pyomo.environ as pyo
 import pytest
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from placement.exact import highs
-from placement.exact.arrays import load_solution, program
-from placement.exact.highs import Why
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import load_solution, program
+from placement.exact.milp.highs import Why
 
 INF = math.inf
 

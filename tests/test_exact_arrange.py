@@ -9,7 +9,7 @@ import pytest
 
 from placement.compile import compile as compile_snapshot
 from placement.exact.arrange import arrange
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.instance import Instance
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.state import State

@@ -14,14 +14,14 @@ from placement.exact.allot import allotments
 from placement.exact.gang_fill import fill_gangs, gang_sizes
 from placement.exact.guide import Guide
 from placement.exact.guided import loose_shapes
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
+from placement.exact.objectives.targets import targets_of
 from placement.exact.overfill import overfill
 from placement.exact.pack import best_filling, pack, scarcity_order
 from placement.exact.pipeline import Pipeline
 from placement.exact.repack import repack
 from placement.exact.sketch import retouch, rough, sketch
-from placement.exact.targets import targets_of
 from placement.exact.timing import Timing
 from placement.exact.upgrade import upgrade
 from placement.generate import generate

@@ -10,7 +10,7 @@ from strategies import random_tiny
 
 import placement
 from placement.compile import compile as compile_snapshot
-from placement.exact.idle import Idle
+from placement.exact.objectives.idle import Idle
 from placement.snapshot import Duration, Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.solver import Bound
 

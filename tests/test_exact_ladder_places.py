@@ -9,9 +9,9 @@ from strategies import random_tiny
 
 from placement.compile import compile as compile_snapshot
 from placement.exact.ladder_places import placed
-from placement.exact.layout import Layout
-from placement.exact.standing import Goals, Standing
-from placement.exact.targets import targets_of
+from placement.exact.layouts.layout import Layout
+from placement.exact.layouts.standing import Goals, Standing
+from placement.exact.objectives.targets import targets_of
 from placement.heuristics import HEURISTICS
 from placement.ladder import pools
 from placement.snapshot import Snapshot, Task

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
 from placement.exact.fill import fill
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
+from placement.exact.layouts.standing import Standing
 from placement.exact.ledger import Ledger
-from placement.exact.standing import Standing
-from placement.exact.targets import rest_of, targets_of
+from placement.exact.objectives.targets import rest_of, targets_of
 from placement.exact.timing import Timing
 from placement.exact.tune import improve, polish
 from placement.generate import generate

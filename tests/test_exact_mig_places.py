@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from placement.compile import compile as compile_snapshot
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.exact.mig_places import Spot, hand_out
 from placement.instance import Instance
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup

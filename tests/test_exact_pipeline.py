@@ -14,8 +14,8 @@ from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import scores
 from placement.exact.ledger import Ledger
+from placement.exact.objectives.targets import targets_of
 from placement.exact.pipeline import Pipeline
-from placement.exact.targets import targets_of
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
 from placement.plan import Provenance

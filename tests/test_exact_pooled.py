@@ -11,14 +11,14 @@ import pytest
 from strategies import random_tiny
 
 from placement.compile import compile as compile_snapshot
-from placement.exact import highs
-from placement.exact.arrays import program
-from placement.exact.gangs import named, startable
-from placement.exact.layout import Layout
+from placement.exact.layouts.gangs import named, startable
+from placement.exact.layouts.layout import Layout
+from placement.exact.layouts.standing import Goals, Standing
 from placement.exact.master import Master
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import program
 from placement.exact.patterns import Pricer, fits, maximal, of_one_type
 from placement.exact.size import most_patterns
-from placement.exact.standing import Goals, Standing
 from placement.exact.timing import Timing
 from placement.gang import runs
 from placement.heuristics import HEURISTICS

@@ -13,12 +13,13 @@ from test_exact_tied import OBJECTIVES, gang, random_parts, random_tied, solved,
 
 from placement.compile import compile as compile_snapshot
 from placement.confined import confined
-from placement.exact import highs, rounding
-from placement.exact.arrays import Program
+from placement.exact import rounding
 from placement.exact.ledger import Ledger
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Program
+from placement.exact.objectives.targets import targets_of
 from placement.exact.rounding import Parts, parts_by_domain, restricted, rounded
 from placement.exact.sketch import Relaxed
-from placement.exact.targets import targets_of
 from placement.exact.timing import Timing
 from placement.models.parts import parts_of
 from placement.models.pooled_topology import options

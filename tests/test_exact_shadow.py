@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from strategies import random_tiny, snapshots
 
 from placement.compile import compile as compile_snapshot
-from placement.exact.arrays import program
 from placement.exact.column_master import ColumnMaster
 from placement.exact.master import Master
+from placement.exact.milp.arrays import program
 from placement.exact.relaxation import PoolRelaxation
 from placement.exact.shadow import shadow
 from placement.exact.timing import Timing

@@ -17,7 +17,7 @@ from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
 from placement.exact.derive import carried
 from placement.exact.ledger import Ledger
-from placement.exact.targets import targets_of
+from placement.exact.objectives.targets import targets_of
 from placement.exact.tied import Tied
 from placement.instance import Assignment, Instance
 from placement.models.pools import leaf_rows, leaf_table

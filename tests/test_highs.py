@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import program_of_rows
 
-from placement.exact import highs
-from placement.exact.arrays import Program
-from placement.exact.highs import Why
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Program
+from placement.exact.milp.highs import Why
 
 INF = math.inf
 
@@ -152,7 +152,7 @@ def test_log_only_on_request(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_the_first_solver_of_a_process_prints_no_greeting() -> None:
     code = (
-        "from placement.exact import highs; from programs import program_of_rows\n"
+        "from placement.exact.milp import highs; from programs import program_of_rows\n"
         "p = program_of_rows(sense=1, cost=[1], lower=[2], upper=[3], integer=[True], rows=[])\n"
         "print(highs.solve(p).objective); highs.solve(p)"
     )

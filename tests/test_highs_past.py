@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from programs import program_of_rows
 
-from placement.exact import highs
-from placement.exact.arrays import Program
-from placement.exact.highs import Why
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Program
+from placement.exact.milp.highs import Why
 
 INF = math.inf
 

@@ -16,7 +16,7 @@ import placement as pl
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import scores
 from placement.exact import run
-from placement.exact.idle import Idle
+from placement.exact.objectives.idle import Idle
 from placement.heuristics import HEURISTICS
 from placement.plan import Phase
 from placement.snapshot import Gpu, Snapshot

@@ -20,8 +20,8 @@ from strategies import OBJECTIVES, objective_orders, random_objectives, random_t
 from placement import models
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import Score
-from placement.exact import highs
-from placement.exact.arrays import program
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import program
 from placement.instance import Instance
 from placement.models import CONFIGURATIONS, FORMULATIONS, LADDER, REFERENCE, Formulation, Goal
 from placement.models.core import Linear, add_rows

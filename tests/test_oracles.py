@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 from placement import models
 from placement.compile import compile as compile_snapshot
 from placement.exact import run
-from placement.exact.arrays import Program, program
-from placement.exact.highs import solve
+from placement.exact.milp.arrays import Program, program
+from placement.exact.milp.highs import solve
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.solver import Limits, Stop
 

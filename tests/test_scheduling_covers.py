@@ -12,7 +12,7 @@ from brute_relaxed import kind, of, random_relaxed, schedules, soonest, there
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.exact.growing import Growing
+from placement.exact.milp.growing import Growing
 from placement.scheduling.bounds.covers import covers, lifted, overfull
 from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, in_windows
 from placement.scheduling.bounds.prices import Prices, priced

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from placement.exact.highs import solve
+from placement.exact.milp.highs import solve
 from placement.scheduling.bounds.grid import FIRST, OPTIONS, bound_of, chosen, columns_of, grid, grid_bound, program
 from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, relaxation
 from placement.scheduling.bounds.near import near

@@ -23,7 +23,7 @@ from placement.decisions.consolidate import consolidate
 from placement.errors import SnapshotError, UsageError
 from placement.evaluate import scores
 from placement.exact import METHODS, run, tenants
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.exact.ownership import keeps
 from placement.exact.tenants import BY_CARD
 from placement.heuristics import HEURISTICS, PORTFOLIO

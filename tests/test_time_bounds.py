@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from placement.exact import arrays, highs
+from placement.exact.milp import arrays, highs
 from placement.models import time as time_model
 from placement.scheduling.bounds.area import area_bound, trivial_bound
 from placement.scheduling.bounds.grid import best_bound, columns_of, grid, grid_bound, prices_of, program

@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.gangs import named
-from placement.exact.layout import Layout
+from placement.exact.layouts.gangs import named
+from placement.exact.layouts.layout import Layout
 from placement.gang import is_flat
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance, Ints

@@ -60,7 +60,7 @@ def run(
     method : str
         One of `METHODS`.
     """
-    from placement.exact.idle import Idle
+    from placement.exact.objectives.idle import Idle
 
     idle = Idle(instance, objectives)
     if not idle.others:
@@ -82,11 +82,11 @@ def _run(
     from placement.exact.columns import Columns, suits
     from placement.exact.ladders import Ladder
     from placement.exact.ledger import Ledger
+    from placement.exact.objectives.targets import rest_of, targets_of
     from placement.exact.pipeline import Pipeline
     from placement.exact.reference import MOST_TIMED, TIMED_NODES, is_small, solve_reference
     from placement.exact.size import most_patterns
     from placement.exact.sliced import is_sliced, solve_sliced
-    from placement.exact.targets import rest_of, targets_of
     from placement.exact.tenants import solve_tenants
     from placement.exact.tied import Tied
     from placement.exact.timed import solve_timed, untimed

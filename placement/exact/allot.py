@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 from placement.models.pools import Pooling
 

@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.exact.pack import FINEST, best_filling
 from placement.instance import Ints
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.exact.arrays import Floats
 from placement.exact.labels import Labels, Nodes
+from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 
 LEVELS = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.gang import Branch, Leaf
 from placement.instance import Assignment, Instance
 from placement.models.gang_counts import GangVariables

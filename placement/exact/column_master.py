@@ -7,8 +7,8 @@ class no column, known or not, has anything to add, so the duals bound the probl
 .. math:: UB(\pi, \mu) = \max_t (v - \pi)^\top t + \sum_k N_k \bar z_k(\pi, \mu) + \mu^\top b,
 
 the first term over the relaxed counts of gangs, :math:`\mu` and *b* the duals and right-hand sides of all other rows.
-`placement.exact.duality` adds it up with outward rounding. The restricted master's first prices are far from any good
-bound, so where another relaxation has prices (see `placement.exact.shadow`) the rounds start from these.
+`placement.exact.milp.duality` adds it up with outward rounding. The restricted master's first prices are far from any
+good bound, so where another relaxation has prices (see `placement.exact.shadow`) the rounds start from these.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact import highs
-from placement.exact.arrays import Floats, Program, program
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Floats, Program, program
 from placement.exact.pricing import Priced, Pricer
 from placement.exact.relaxation import Relaxation
 from placement.exact.shadow import Shadow

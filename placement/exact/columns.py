@@ -18,7 +18,7 @@ from placement.exact.arrange import arrange
 from placement.exact.column_master import ColumnMaster, Contents
 from placement.exact.fill import fill
 from placement.exact.labels import Nodes
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
 from placement.exact.shadow import Shadow
 from placement.exact.tight import fill_exactly

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.exact.arrays import Floats
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
+from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 
 

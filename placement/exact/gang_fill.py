@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.arrays import Floats
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
+from placement.exact.milp.arrays import Floats
 from placement.exact.pack import pack
 from placement.gang import Leaf
 from placement.instance import Instance, Ints

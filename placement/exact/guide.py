@@ -10,7 +10,7 @@ import numpy as np
 
 from placement.evaluate import demand
 from placement.exact.fill import fill
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
 from placement.exact.master import Counts
 from placement.exact.repair import drop_beyond_limits, drop_excess, relieve

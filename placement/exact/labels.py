@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 from placement.instance import Bools, Instance, Ints
 from placement.state import State
 

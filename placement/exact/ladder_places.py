@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.instance import Instance, Ints
 from placement.ladder import Pool, size
 from placement.state import State

@@ -16,14 +16,14 @@ from typing import Any
 
 from placement import models
 from placement.evaluate import Score
-from placement.exact import highs
-from placement.exact.arrays import Floats, load_solution, program
 from placement.exact.classes import EXACT_IN_DOUBLE
 from placement.exact.ladder_places import Counts, placed
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
+from placement.exact.layouts.standing import Goals, Standing
 from placement.exact.ledger import Ledger
 from placement.exact.master import resolvable
-from placement.exact.standing import Goals, Standing
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Floats, load_solution, program
 from placement.exact.timing import Timing
 from placement.exact.tune import polish
 from placement.instance import Ints

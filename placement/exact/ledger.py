@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from placement.exact.arrays import Floats
-from placement.exact.gangs import named
-from placement.exact.layout import Layout
-from placement.exact.standing import Goals, Standing
+from placement.exact.layouts.gangs import named
+from placement.exact.layouts.layout import Layout
+from placement.exact.layouts.standing import Goals, Standing
+from placement.exact.milp.arrays import Floats
 from placement.exact.timing import Timing
 from placement.instance import Assignment, Instance
 from placement.models.pooled_linear import Target

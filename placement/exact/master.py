@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placement.exact import highs
 from placement.exact.allot import charges
-from placement.exact.arrays import Floats, Program, program
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Floats, Program, program
 from placement.exact.patterns import Pricer, of_one_type
 from placement.exact.relaxation import PoolRelaxation
 from placement.exact.rounding import is_large, parts_by_domain, rounded

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact import highs
-from placement.exact.arrays import program
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
 from placement.exact.master import resolvable
 from placement.exact.mig_moves import MovingCards, counted
 from placement.exact.mig_places import binding, hand_out, items_of, kind_of, spots_of
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import program
 from placement.exact.timing import Timing
 from placement.mig.runs import Run, runs_of
 from placement.models import mig

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.layout import Layout, limit_use
+from placement.exact.layouts.layout import Layout, limit_use
 from placement.instance import NO_INTS, Bools, Instance, Ints, JobClass
 from placement.mig.runs import Run, arranged, contents, dealt
 from placement.mig.slots import Slots

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.exact.mig_places import Items, Spot, has_room
 from placement.instance import Instance
 from placement.state import State

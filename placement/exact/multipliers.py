@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 
 PIVOTS = 40
 """Most pivots; prices that have not settled by then are used all the same."""

@@ -15,15 +15,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from placement.collector import collector_paused
-from placement.exact import highs
 from placement.exact.arrange import arrange
-from placement.exact.arrays import Floats, program
+from placement.exact.layouts.standing import Standing
+from placement.exact.layouts.within import cards_of
 from placement.exact.master import Counts, resolvable
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Floats, program
 from placement.exact.patterns import maximal
 from placement.exact.spread import spread
-from placement.exact.standing import Standing
 from placement.exact.timing import Timing
-from placement.exact.within import cards_of
 from placement.exact.zone_columns import ZoneColumns
 from placement.instance import Ints
 from placement.models import pooled

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.arrays import Floats
-from placement.exact.targets import COUNTED
+from placement.exact.milp.arrays import Floats
+from placement.exact.objectives.targets import COUNTED
 from placement.index import members, numbered
 from placement.instance import Assignment, Instance, Ints
 from placement.models.pools import leaf_rows, leaf_table

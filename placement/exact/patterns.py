@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 from placement.models.pools import CardGroup, Pattern, Pool, Pooling, SlotType
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from placement.exact.layout import Layout, Spot
-from placement.exact.residual import Nodes, Residual
-from placement.exact.within import cards_of
+from placement.exact.layouts.layout import Layout, Spot
+from placement.exact.layouts.within import cards_of
+from placement.exact.objectives.residual import Nodes, Residual
 from placement.instance import Ints
 from placement.solver import Limits
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placement.exact import highs
-from placement.exact.arrays import Floats, Program, program, variables_of
 from placement.exact.landing import Ground, Landing
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Floats, Program, program, variables_of
 from placement.instance import Ints
 from placement.models.preemption import GOALS, Question, build
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.arrays import Floats
 from placement.exact.cardbound import CardBound
 from placement.exact.labels import Labels, Nodes, joined
+from placement.exact.milp.arrays import Floats
 from placement.exact.multipliers import multipliers
 from placement.instance import Bools, Instance, Ints
 from placement.solver import Limits

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from placement.exact import highs
-from placement.exact.arrays import Floats, Program
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Floats, Program
 from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models.pooled_cards import row_numbers

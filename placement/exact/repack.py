@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.exact.arrays import Floats
-from placement.exact.layout import Layout, Spot
+from placement.exact.layouts.layout import Layout, Spot
+from placement.exact.milp.arrays import Floats
 from placement.exact.pack import Batch
 from placement.instance import Bools, Ints
 from placement.solver import Limits

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.exact.arrays import Floats
-from placement.exact.layout import Layout
-from placement.exact.within import cards_of, zones_of
+from placement.exact.layouts.layout import Layout
+from placement.exact.layouts.within import cards_of, zones_of
+from placement.exact.milp.arrays import Floats
 from placement.instance import Bools, Ints
 from placement.solver import Limits
 

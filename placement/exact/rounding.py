@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placement.confined import wider
-from placement.exact import highs
-from placement.exact.arrays import Floats, Program
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Floats, Program
 from placement.instance import Bools, Ints
 from placement.models.pooled_topology import Options, pool_domains
 from placement.models.pools import Pattern, Pooling

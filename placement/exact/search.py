@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact import highs
-from placement.exact.arrays import Floats
+from placement.exact.layouts.standing import Standing
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Floats
 from placement.exact.neighbourhood import Neighbourhood
-from placement.exact.standing import Standing
 from placement.exact.timing import Timing
 from placement.instance import Bools, Instance, Ints
 from placement.solver import Limits

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.exact.arrays import Floats, Program
+from placement.exact.milp.arrays import Floats, Program
 from placement.instance import Ints
 from placement.models.pools import Pooling, leaf_table
 

@@ -12,10 +12,10 @@ from collections import defaultdict
 
 import numpy as np
 
-from placement.exact.arrays import Floats
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
+from placement.exact.layouts.within import bound_on
 from placement.exact.master import Counts
-from placement.exact.within import bound_on
+from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 from placement.models.pools import Pattern, Pool, Pooling
 

@@ -23,14 +23,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact import highs
 from placement.exact.arrange import arrange
-from placement.exact.arrays import Program
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
+from placement.exact.layouts.within import into_zone
 from placement.exact.ledger import Ledger
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import Program
 from placement.exact.sums import Sums, TooManyError
 from placement.exact.timing import Timing
-from placement.exact.within import into_zone
 from placement.instance import Bools, Instance, Ints
 
 MOST_BINS = 64

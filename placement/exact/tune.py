@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from placement.exact.arrays import Floats
 from placement.exact.ledger import Ledger
+from placement.exact.milp.arrays import Floats
 from placement.exact.polish import Polish
 from placement.exact.search import Search
 from placement.exact.timing import Timing

@@ -17,9 +17,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from placement.exact.arrays import Floats, Program
-from placement.exact.layout import Layout, Spot
-from placement.exact.within import zones_of
+from placement.exact.layouts.layout import Layout, Spot
+from placement.exact.layouts.within import zones_of
+from placement.exact.milp.arrays import Floats, Program
 from placement.instance import Ints
 from placement.models.pools import Pooling
 

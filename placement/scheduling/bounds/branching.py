@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placement.exact.arrays import Floats
-from placement.exact.growing import Basis
+from placement.exact.milp.arrays import Floats
+from placement.exact.milp.growing import Basis
 from placement.instance import Ints
 from placement.scheduling.bounds.modes import in_windows
 from placement.scheduling.bounds.multiples import Multiples

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 from placement.instance import Bools, Ints
 
 BROKEN = 5e-3

@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from placement.exact.arrays import Floats, Program
+from placement.exact.milp.arrays import Floats, Program
 from placement.instance import Bools, Ints
 from placement.scheduling.bounds.area import area_bound
 from placement.scheduling.bounds.modes import Relaxation, relaxation
@@ -188,7 +188,7 @@ def _bound(
     if not any(kind.weight and mode.uses for kind in relaxed.kinds for mode in kind.parts):
         return GridBound(least)
     # loaded where it is needed, for it takes a while
-    from placement.exact.highs import solve
+    from placement.exact.milp.highs import solve
 
     moments = grid(relaxed, ratio, first)
     columns = columns_of(relaxed, moments)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 from placement.instance import Bools, Ints
 from placement.scheduling.bounds.modes import Relaxation, in_windows
 from placement.scheduling.bounds.prices import Paid, Prices, steps_of

@@ -24,7 +24,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 from placement.scheduling.bounds.area import trivial_bound
 from placement.scheduling.bounds.modes import Kind, Mode, Relaxation, in_windows

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 
 NOBODY = -1

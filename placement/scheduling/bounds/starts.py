@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placement.exact.arrays import Floats
-from placement.exact.growing import Answer, Basis, Growing
+from placement.exact.milp.arrays import Floats
+from placement.exact.milp.growing import Answer, Basis, Growing
 from placement.instance import Bools, Ints
 from placement.scheduling.bounds import grid
 from placement.scheduling.bounds.covers import BROKEN, covers, overfull

@@ -22,7 +22,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from placement.exact.arrays import Floats
+from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, in_windows
 from placement.scheduling.bounds.prices import FINEST, Paid, Prices

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement.exact.arrays import Program
+from placement.exact.milp.arrays import Program
 from placement.scheduling.bounds.remaining import Job
 
 MEASURES = 3
@@ -82,7 +82,7 @@ def prices_of(
         row_upper=np.concatenate([np.ones(len(jobs)), room.reshape(-1)]),
     )
     # loaded where it is needed, for it takes a while
-    from placement.exact.highs import solve
+    from placement.exact.milp.highs import solve
 
     duals = solve(program, relax=True).row_duals
     price = np.zeros((len(ways), horizon))

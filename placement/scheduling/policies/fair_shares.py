@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placement.exact.arrays import Program
+from placement.exact.milp.arrays import Program
 from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.filling import Filling
 from placement.heuristics.gangs import Placed
@@ -114,7 +114,7 @@ def _level(desk: Desk, groups: Sequence[Sequence[int]], units: Sequence[int]) ->
 
 def _fairest(desk: Desk, kinds: Kinds, groups: Sequence[Sequence[int]], units: Sequence[int]) -> list[list[float]]:
     """Return the shares on several kinds, by a linear program over the jobs of each group alike."""
-    from placement.exact.highs import solve
+    from placement.exact.milp.highs import solve
 
     count, width = len(groups), len(units)
     card = desk.work.instance.card_units

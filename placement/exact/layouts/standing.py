@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placement.exact.gangs import startable, surplus
-from placement.exact.layout import Layout
+from placement.exact.layouts.gangs import startable, surplus
+from placement.exact.layouts.layout import Layout
 from placement.instance import Assignment, Instance, Ints
 from placement.models.pooled_linear import Target
 from placement.models.pooled_objective import coefficients

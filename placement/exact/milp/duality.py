@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from placement.exact.arrays import Floats, Program
+from placement.exact.milp.arrays import Floats, Program
 from placement.instance import Bools
 
 

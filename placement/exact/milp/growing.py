@@ -8,8 +8,8 @@ from typing import Any
 import highspy
 import numpy as np
 
-from placement.exact.arrays import Floats
-from placement.exact.interface import open_solver, run, set_time_limit
+from placement.exact.milp.arrays import Floats
+from placement.exact.milp.interface import open_solver, run, set_time_limit
 from placement.instance import Bools, Ints
 
 

@@ -8,9 +8,9 @@ from itertools import chain
 
 import numpy as np
 
-from placement.exact import highs
-from placement.exact.arrays import program
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
+from placement.exact.milp import highs
+from placement.exact.milp.arrays import program
 from placement.gang import Branch, Leaf, is_flat
 from placement.instance import Assignment, Ints, JobClass
 from placement.models import pooled
@@ -154,7 +154,7 @@ def _nested_counts(
     solved = highs.solve(program(model), seed=seed)
     if solved.x is None:
         raise RuntimeError("the counts of a gang cannot be dealt out")
-    from placement.exact.arrays import load_solution
+    from placement.exact.milp.arrays import load_solution
 
     load_solution(model, solved.x)
     return {

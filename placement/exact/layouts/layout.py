@@ -1,7 +1,7 @@
 """A placement under construction: which tasks lie on which node and cards, without saying whose they are.
 
-Tasks of one shape are interchangeable, so jobs are named last (see `placement.exact.gangs`). A layout may take more
-of a node's resources than there is while it is being made; cards and blocks of cards are never over-full.
+Tasks of one shape are interchangeable, so jobs are named last (see `placement.exact.layouts.gangs`). A layout may take
+more of a node's resources than there is while it is being made; cards and blocks of cards are never over-full.
 """
 
 from __future__ import annotations

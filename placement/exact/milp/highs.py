@@ -18,11 +18,11 @@ from typing import Any
 import highspy
 import numpy as np
 
-from placement.exact.arrays import Floats, Index, Program, with_columns
-from placement.exact.duality import safe_lp_bound as safe_lp_bound
-from placement.exact.interface import UnknownOption as UnknownOption
-from placement.exact.interface import open_solver, pass_program, run, set_time_limit
-from placement.exact.interface import version as version
+from placement.exact.milp.arrays import Floats, Index, Program, with_columns
+from placement.exact.milp.duality import safe_lp_bound as safe_lp_bound
+from placement.exact.milp.interface import UnknownOption as UnknownOption
+from placement.exact.milp.interface import open_solver, pass_program, run, set_time_limit
+from placement.exact.milp.interface import version as version
 from placement.instance import Bools
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placement.exact.layout import Layout
+from placement.exact.layouts.layout import Layout
 from placement.instance import Bools, Instance, Ints
 from placement.state import State
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import highspy
 
-from placement.exact.arrays import Program
+from placement.exact.milp.arrays import Program
 
 _DEFAULTS: dict[str, object] = {
     "threads": 1,

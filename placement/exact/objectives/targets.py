@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from placement.exact.residual import RESIDUAL
+from placement.exact.objectives.residual import RESIDUAL
 from placement.instance import Instance
 from placement.models.pooled_linear import Target
 
