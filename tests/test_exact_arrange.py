@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from placement.compile import compile as compile_snapshot
-from placement.exact.arrange import arrange
 from placement.exact.layouts.layout import Layout
+from placement.exact.packing.arrange import arrange
 from placement.instance import Instance
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.state import State

@@ -8,8 +8,8 @@ from test_exact_columns import contents, job, random_node
 
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
-from placement.exact.cardbound import CardBound
-from placement.exact.labels import Nodes
+from placement.exact.columns.cardbound import CardBound
+from placement.exact.columns.labels import Nodes
 from placement.exact.milp.arrays import Floats
 from placement.instance import Instance
 from placement.snapshot import Gpu, Node, Snapshot

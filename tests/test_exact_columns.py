@@ -15,15 +15,15 @@ from strategies import random_tiny, snapshots
 
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
-from placement.exact.arrange import arrange
-from placement.exact.column_master import ColumnMaster
-from placement.exact.columns import Columns, contents_laid_out, suits
+from placement.exact.columns.master import ColumnMaster
+from placement.exact.columns.method import Columns, contents_laid_out, suits
+from placement.exact.columns.multipliers import multipliers
+from placement.exact.columns.pricing import Pricer
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.standing import Standing
 from placement.exact.ledger import Ledger
-from placement.exact.multipliers import multipliers
 from placement.exact.objectives.targets import targets_of
-from placement.exact.pricing import Pricer
+from placement.exact.packing.arrange import arrange
 from placement.exact.timing import Timing
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance

@@ -10,20 +10,20 @@ from strategies import random_tiny
 
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
-from placement.exact.allot import allotments
-from placement.exact.gang_fill import fill_gangs, gang_sizes
-from placement.exact.guide import Guide
-from placement.exact.guided import loose_shapes
 from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
+from placement.exact.moves.overfill import overfill
+from placement.exact.moves.repack import repack
+from placement.exact.moves.upgrade import upgrade
 from placement.exact.objectives.targets import targets_of
-from placement.exact.overfill import overfill
-from placement.exact.pack import best_filling, pack, scarcity_order
+from placement.exact.packing.gang_fill import fill_gangs, gang_sizes
+from placement.exact.packing.pack import best_filling, pack, scarcity_order
 from placement.exact.pipeline import Pipeline
-from placement.exact.repack import repack
-from placement.exact.sketch import retouch, rough, sketch
+from placement.exact.pools.allot import allotments
+from placement.exact.pools.guide import Guide
+from placement.exact.pools.guided import loose_shapes
+from placement.exact.pools.sketch import retouch, rough, sketch
 from placement.exact.timing import Timing
-from placement.exact.upgrade import upgrade
 from placement.generate import generate
 from placement.instance import Instance, Ints
 from placement.models.parts import parts_of

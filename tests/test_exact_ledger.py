@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
-from placement.exact.fill import fill
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.standing import Standing
 from placement.exact.ledger import Ledger
+from placement.exact.neighbourhoods.tune import improve, polish
 from placement.exact.objectives.targets import rest_of, targets_of
+from placement.exact.packing.fill import fill
 from placement.exact.timing import Timing
-from placement.exact.tune import improve, polish
 from placement.generate import generate
 from placement.instance import Instance, Ints
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup

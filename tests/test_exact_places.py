@@ -10,13 +10,13 @@ from strategies import random_tiny
 
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand, scores
-from placement.exact.arrange import arrange
-from placement.exact.fill import fill
 from placement.exact.layouts.gangs import named, startable
 from placement.exact.layouts.layout import Layout
+from placement.exact.moves.polish import Polish
+from placement.exact.moves.repair import drop_excess, relieve
 from placement.exact.objectives.residual import RESIDUAL
-from placement.exact.polish import Polish
-from placement.exact.repair import drop_excess, relieve
+from placement.exact.packing.arrange import arrange
+from placement.exact.packing.fill import fill
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup

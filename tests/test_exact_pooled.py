@@ -14,10 +14,10 @@ from placement.compile import compile as compile_snapshot
 from placement.exact.layouts.gangs import named, startable
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.standing import Goals, Standing
-from placement.exact.master import Master
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import program
-from placement.exact.patterns import Pricer, fits, maximal, of_one_type
+from placement.exact.pools.master import Master
+from placement.exact.pools.patterns import Pricer, fits, maximal, of_one_type
 from placement.exact.size import most_patterns
 from placement.exact.timing import Timing
 from placement.gang import runs

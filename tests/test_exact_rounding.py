@@ -13,13 +13,13 @@ from test_exact_tied import OBJECTIVES, gang, random_parts, random_tied, solved,
 
 from placement.compile import compile as compile_snapshot
 from placement.confined import confined
-from placement.exact import rounding
 from placement.exact.ledger import Ledger
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Program
 from placement.exact.objectives.targets import targets_of
-from placement.exact.rounding import Parts, parts_by_domain, restricted, rounded
-from placement.exact.sketch import Relaxed
+from placement.exact.pools import rounding
+from placement.exact.pools.rounding import Parts, parts_by_domain, restricted, rounded
+from placement.exact.pools.sketch import Relaxed
 from placement.exact.timing import Timing
 from placement.models.parts import parts_of
 from placement.models.pooled_topology import options
@@ -156,7 +156,7 @@ def test_time_that_runs_out_leaves_a_point(monkeypatch: pytest.MonkeyPatch) -> N
     assert rounded(program, parts, gap=1e-3, seed=0, time_limit=0.0) is None
     # the clock goes on by a second with every look at it: there is time for the first two parts only
     now = iter(range(1000))
-    monkeypatch.setattr("placement.exact.rounding.time", SimpleNamespace(perf_counter=lambda: float(next(now))))
+    monkeypatch.setattr("placement.exact.pools.rounding.time", SimpleNamespace(perf_counter=lambda: float(next(now))))
     point = rounded(program, parts, gap=1e-3, seed=0, time_limit=2.5)
     assert point is not None
     assert not point.in_time

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from strategies import random_tiny, snapshots
 
 from placement.compile import compile as compile_snapshot
-from placement.exact.column_master import ColumnMaster
-from placement.exact.master import Master
+from placement.exact.columns.master import ColumnMaster
 from placement.exact.milp.arrays import program
-from placement.exact.relaxation import PoolRelaxation
-from placement.exact.shadow import shadow
+from placement.exact.pools.master import Master
+from placement.exact.pools.relaxation import PoolRelaxation
+from placement.exact.pools.shadow import shadow
 from placement.exact.timing import Timing
 from placement.instance import Instance
 from placement.models import pooled

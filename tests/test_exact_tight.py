@@ -14,8 +14,8 @@ from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand
 from placement.exact.ledger import Ledger
 from placement.exact.objectives.targets import targets_of
-from placement.exact.sums import LARGEST_HALF, Sums
-from placement.exact.tight import fill_exactly, left_over
+from placement.exact.packing.sums import LARGEST_HALF, Sums
+from placement.exact.packing.tight import fill_exactly, left_over
 from placement.exact.timing import Timing
 from placement.snapshot import Gpu, Job, Node, NumaZone, Snapshot, Task, TaskGroup
 from placement.solver import Limits, Stop, silent

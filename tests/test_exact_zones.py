@@ -16,14 +16,14 @@ from zoned_strategies import random_zoned
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import demand, scores
 from placement.exact import run
-from placement.exact.guided import Guided
+from placement.exact.columns.pricing import Pricer
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.standing import Goals, Standing
 from placement.exact.milp.arrays import Program
-from placement.exact.neighbourhood import Neighbourhood
+from placement.exact.neighbourhoods.neighbourhood import Neighbourhood
 from placement.exact.objectives.targets import targets_of
-from placement.exact.pack import pack
-from placement.exact.pricing import Pricer
+from placement.exact.packing.pack import pack
+from placement.exact.pools.guided import Guided
 from placement.instance import Assignment, Instance
 from placement.snapshot import Gpu, Job, Node, NumaZone, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.solver import Limits, Stop

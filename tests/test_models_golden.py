@@ -25,7 +25,7 @@ from placement.exact.ledger import Ledger
 from placement.exact.mig import MigCards
 from placement.exact.mig_moves import MovingCards
 from placement.exact.mig_settle import Mover
-from placement.exact.patterns import of_one_type
+from placement.exact.pools.patterns import of_one_type
 from placement.instance import Instance
 from placement.models import FAMILIES, Goal, mig, mig_moves, node_columns, preemption, quota
 from placement.models import time as time_model

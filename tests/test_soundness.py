@@ -12,7 +12,7 @@ from placement.compile import compile as compile_snapshot
 from placement.engine import SOLVERS, _overall_stop
 from placement.evaluate import scores
 from placement.exact import run
-from placement.exact.master import resolvable
+from placement.exact.pools.master import resolvable
 from placement.plan import Provenance
 from placement.planning import plan_of
 from placement.run import Run

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from placement.exact.master import Master
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Floats, Program, program
+from placement.exact.pools.master import Master
 from placement.exact.timing import Timing
 from placement.instance import Instance
 from placement.models import pooled

@@ -79,7 +79,7 @@ def _run(
 ) -> Result:
     """Return the same for objectives of which each can count."""
     from placement.exact.classes import solve_configurations
-    from placement.exact.columns import Columns, suits
+    from placement.exact.columns.method import Columns, suits
     from placement.exact.ladders import Ladder
     from placement.exact.ledger import Ledger
     from placement.exact.objectives.targets import rest_of, targets_of

@@ -21,11 +21,11 @@ from placement.exact.ladder_places import Counts, placed
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.standing import Goals, Standing
 from placement.exact.ledger import Ledger
-from placement.exact.master import resolvable
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Floats, load_solution, program
+from placement.exact.neighbourhoods.tune import polish
+from placement.exact.pools.master import resolvable
 from placement.exact.timing import Timing
-from placement.exact.tune import polish
 from placement.instance import Ints
 from placement.ladder import Pool
 from placement.models.core import Goal, Linear

@@ -11,13 +11,13 @@ import math
 import time
 from functools import cached_property
 
-from placement.exact.columns import EARLY_ROUNDS, FEW_PAIRS, SOME_PAIRS, Columns, unlike_pairs
-from placement.exact.guide import Guide
+from placement.exact.columns.method import EARLY_ROUNDS, FEW_PAIRS, SOME_PAIRS, Columns, unlike_pairs
 from placement.exact.ledger import Ledger
-from placement.exact.sketch import Relaxed, retouch, rough, sketch
-from placement.exact.tight import fill_exactly
+from placement.exact.neighbourhoods.tune import improve, polish
+from placement.exact.packing.tight import fill_exactly
+from placement.exact.pools.guide import Guide
+from placement.exact.pools.sketch import Relaxed, retouch, rough, sketch
 from placement.exact.timing import Timing
-from placement.exact.tune import improve, polish
 from placement.models.parts import parts_of, separable
 from placement.solver import Result
 from placement.state import State

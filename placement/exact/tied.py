@@ -17,10 +17,10 @@ from placement.confined import confined
 from placement.exact.derive import derive
 from placement.exact.layouts.standing import Standing
 from placement.exact.ledger import Ledger
-from placement.exact.master import Counts
 from placement.exact.pipeline import Pipeline
+from placement.exact.pools.master import Counts
+from placement.exact.pools.sketch import Relaxed
 from placement.exact.prefer import hardened, place_nearer
-from placement.exact.sketch import Relaxed
 from placement.exact.timing import Timing
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Ints

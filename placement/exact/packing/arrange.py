@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from placement.exact.layouts.layout import Layout
-from placement.exact.pack import FINEST, best_filling
+from placement.exact.packing.pack import FINEST, best_filling
 from placement.instance import Ints
 
 Room = tuple[int, int, int, int]

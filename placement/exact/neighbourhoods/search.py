@@ -11,7 +11,7 @@ from placement.evaluate import demand
 from placement.exact.layouts.standing import Standing
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Floats
-from placement.exact.neighbourhood import Neighbourhood
+from placement.exact.neighbourhoods.neighbourhood import Neighbourhood
 from placement.exact.timing import Timing
 from placement.instance import Bools, Instance, Ints
 from placement.solver import Limits

@@ -9,7 +9,7 @@ import numpy as np
 
 from placement.exact.layouts.layout import Layout, Spot
 from placement.exact.milp.arrays import Floats
-from placement.exact.pack import Batch
+from placement.exact.packing.pack import Batch
 from placement.instance import Bools, Ints
 from placement.solver import Limits
 

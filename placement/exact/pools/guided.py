@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.gang_fill import fill_gangs, gang_sizes
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.standing import Goals, Standing
 from placement.exact.milp.arrays import Floats
-from placement.exact.overfill import overfill
-from placement.exact.pack import pack, scarcity_order
-from placement.exact.repack import repack
-from placement.exact.repair import drop_beyond_limits, drop_excess
-from placement.exact.upgrade import upgrade
+from placement.exact.moves.overfill import overfill
+from placement.exact.moves.repack import repack
+from placement.exact.moves.repair import drop_beyond_limits, drop_excess
+from placement.exact.moves.upgrade import upgrade
+from placement.exact.packing.gang_fill import fill_gangs, gang_sizes
+from placement.exact.packing.pack import pack, scarcity_order
 from placement.instance import Bools, Instance, Ints
 from placement.models.pooled_gangs import is_single
 from placement.solver import Limits

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.exact.labels import Labels, Nodes
+from placement.exact.columns.labels import Labels, Nodes
 from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 

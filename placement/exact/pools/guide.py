@@ -9,13 +9,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.fill import fill
 from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
-from placement.exact.master import Counts
-from placement.exact.repair import drop_beyond_limits, drop_excess, relieve
-from placement.exact.sketch import Relaxed
-from placement.exact.spread import spread
+from placement.exact.moves.repair import drop_beyond_limits, drop_excess, relieve
+from placement.exact.packing.fill import fill
+from placement.exact.pools.master import Counts
+from placement.exact.pools.sketch import Relaxed
+from placement.exact.pools.spread import spread
 from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models.pooled_linear import Target, power_of_two
@@ -26,7 +26,7 @@ GUIDE_NODES = 100
 BALANCE_NODES = 10
 TASKS: Target = ("tasks", None)
 TASK_WORTH = 5e-3
-"""What a started task may cost in filling pools, in the unit of `placement.exact.master.STEPS`."""
+"""What a started task may cost in filling pools, in the unit of `placement.exact.pools.master.STEPS`."""
 
 
 class Guide:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.allot import allotments
-from placement.exact.guided import Guided
 from placement.exact.layouts.standing import Standing
 from placement.exact.ledger import Ledger
-from placement.exact.master import Master
 from placement.exact.milp.arrays import Floats
+from placement.exact.pools.allot import allotments
+from placement.exact.pools.guided import Guided
+from placement.exact.pools.master import Master
 from placement.exact.timing import Timing
 from placement.instance import Instance, Ints
 from placement.models.parts import parts_of

@@ -2,7 +2,7 @@
 
 A node whose cores are used up by demanding tasks while some of its cards are idle, beside one that has cores to spare:
 neither can take another task, but if the first one takes one all the same and then changes a demanding task for a
-modest one of the other's, both come out right. `placement.exact.repair` finds those exchanges.
+modest one of the other's, both come out right. `placement.exact.moves.repair` finds those exchanges.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 
 from placement.exact.layouts.layout import Layout
 from placement.exact.milp.arrays import Floats
-from placement.exact.pack import Batch, pack
-from placement.exact.repair import relieve
+from placement.exact.moves.repair import relieve
+from placement.exact.packing.pack import Batch, pack
 from placement.instance import Bools, Ints
 from placement.solver import Limits
 

@@ -5,10 +5,10 @@ For prices :math:`p_{ks} \ge 0` of a task of shape *s* on a node of class *k*,
 .. math:: z_k = \max \Big\{ \sum_s p_{ks} a_s : a \text{ fits on a node of class } k \Big\},
 
 with whole cards, shares that do not add up across cards, device memory and all resources. Branch and bound, breadth
-first, over many classes at once: tasks are decided in turn, largest first, and a label (see `placement.exact.labels`)
-that cannot beat its class's best content by more than a tolerance is dropped, where `placement.exact.cardbound` says
-what the tasks still to come can add. If a class has more labels than the width allowed, the least promising are given
-up and their bounds kept, so :math:`\bar z_k \ge z_k` whatever the width.
+first, over many classes at once: tasks are decided in turn, largest first, and a label (see
+`placement.exact.columns.labels`) that cannot beat its class's best content by more than a tolerance is dropped, where
+`placement.exact.columns.cardbound` says what the tasks still to come can add. If a class has more labels than the width
+allowed, the least promising are given up and their bounds kept, so :math:`\bar z_k \ge z_k` whatever the width.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.cardbound import CardBound
-from placement.exact.labels import Labels, Nodes, joined
+from placement.exact.columns.cardbound import CardBound
+from placement.exact.columns.labels import Labels, Nodes, joined
+from placement.exact.columns.multipliers import multipliers
 from placement.exact.milp.arrays import Floats
-from placement.exact.multipliers import multipliers
 from placement.instance import Bools, Instance, Ints
 from placement.solver import Limits
 

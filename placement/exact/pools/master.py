@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placement.exact.allot import charges
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Floats, Program, program
-from placement.exact.patterns import Pricer, of_one_type
-from placement.exact.relaxation import PoolRelaxation
-from placement.exact.rounding import is_large, parts_by_domain, rounded
-from placement.exact.shadow import Shadow, shadow
+from placement.exact.pools.allot import charges
+from placement.exact.pools.patterns import Pricer, of_one_type
+from placement.exact.pools.relaxation import PoolRelaxation
+from placement.exact.pools.rounding import is_large, parts_by_domain, rounded
+from placement.exact.pools.shadow import Shadow, shadow
 from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.models import pooled
@@ -297,7 +297,7 @@ class Master:
     def thrifty_room(self, weights: Mapping[Target, float], limits: Limits) -> Floats | None:
         """Return the room by pair of a relaxed optimum that is sparing with resources, or None if out of time.
 
-        See `placement.exact.allot`. What room is charged is small beside the least that filling a card is worth.
+        See `placement.exact.pools.allot`. What room is charged is small beside the least that filling a card is worth.
         """
         view = self.view
         arrays = self._program(weights, {}, ())

@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.arrange import arrange
-from placement.exact.column_master import ColumnMaster, Contents
-from placement.exact.fill import fill
-from placement.exact.labels import Nodes
+from placement.exact.columns.labels import Nodes
+from placement.exact.columns.master import ColumnMaster, Contents
 from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
-from placement.exact.shadow import Shadow
-from placement.exact.tight import fill_exactly
+from placement.exact.neighbourhoods.tune import improve, polish
+from placement.exact.packing.arrange import arrange
+from placement.exact.packing.fill import fill
+from placement.exact.packing.tight import fill_exactly
+from placement.exact.pools.shadow import Shadow
 from placement.exact.timing import Timing
-from placement.exact.tune import improve, polish
 from placement.instance import Instance
 from placement.solver import Result
 

@@ -8,7 +8,7 @@ class no column, known or not, has anything to add, so the duals bound the probl
 
 the first term over the relaxed counts of gangs, :math:`\mu` and *b* the duals and right-hand sides of all other rows.
 `placement.exact.milp.duality` adds it up with outward rounding. The restricted master's first prices are far from any
-good bound, so where another relaxation has prices (see `placement.exact.shadow`) the rounds start from these.
+good bound, so where another relaxation has prices (see `placement.exact.pools.shadow`) the rounds start from these.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.evaluate import demand
+from placement.exact.columns.pricing import Priced, Pricer
 from placement.exact.layouts.layout import Layout
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Floats, Program, program
-from placement.exact.pricing import Priced, Pricer
-from placement.exact.relaxation import Relaxation
-from placement.exact.shadow import Shadow
+from placement.exact.pools.relaxation import Relaxation
+from placement.exact.pools.shadow import Shadow
 from placement.exact.timing import Timing
 from placement.instance import Instance, Ints
 from placement.models import node_columns

@@ -2,7 +2,7 @@
 
 Tasks of several cards go first, largest first, to the node with the least room for them. Then every other card is
 filled by its pattern, and the heaviest card goes to the node with the most free resources per free card. Nodes may end
-up over-full; `placement.exact.repair` sees to that.
+up over-full; `placement.exact.moves.repair` sees to that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.within import bound_on
-from placement.exact.master import Counts
 from placement.exact.milp.arrays import Floats
+from placement.exact.pools.master import Counts
 from placement.instance import Ints
 from placement.models.pools import Pattern, Pool, Pooling
 

@@ -6,8 +6,8 @@ import time
 
 from placement.exact.ledger import Ledger
 from placement.exact.milp.arrays import Floats
-from placement.exact.polish import Polish
-from placement.exact.search import Search
+from placement.exact.moves.polish import Polish
+from placement.exact.neighbourhoods.search import Search
 from placement.exact.timing import Timing
 
 PATIENCE = 120

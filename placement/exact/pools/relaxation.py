@@ -78,7 +78,7 @@ class Relaxation:
 
 
 Missing = Callable[[list[Floats], Floats], tuple[list[Pattern], Floats]]
-"""See `placement.exact.master.Master.missing`."""
+"""See `placement.exact.pools.master.Master.missing`."""
 
 
 class PoolRelaxation(Relaxation):

@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from placement.collector import collector_paused
-from placement.exact.arrange import arrange
 from placement.exact.layouts.standing import Standing
 from placement.exact.layouts.within import cards_of
-from placement.exact.master import Counts, resolvable
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Floats, program
-from placement.exact.patterns import maximal
-from placement.exact.spread import spread
+from placement.exact.neighbourhoods.zone_columns import ZoneColumns
+from placement.exact.packing.arrange import arrange
+from placement.exact.pools.master import Counts, resolvable
+from placement.exact.pools.patterns import maximal
+from placement.exact.pools.spread import spread
 from placement.exact.timing import Timing
-from placement.exact.zone_columns import ZoneColumns
 from placement.instance import Ints
 from placement.models import pooled
 from placement.models.pooled_gangs import is_single

@@ -9,7 +9,7 @@ import numpy as np
 from placement.evaluate import demand
 from placement.exact.layouts.layout import Layout
 from placement.exact.milp.arrays import Floats
-from placement.exact.pack import pack
+from placement.exact.packing.pack import pack
 from placement.gang import Leaf
 from placement.instance import Instance, Ints
 from placement.solver import Limits

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.evaluate import demand
-from placement.exact.arrange import arrange
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.within import into_zone
 from placement.exact.ledger import Ledger
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Program
-from placement.exact.sums import Sums, TooManyError
+from placement.exact.packing.arrange import arrange
+from placement.exact.packing.sums import Sums, TooManyError
 from placement.exact.timing import Timing
 from placement.instance import Bools, Instance, Ints
 
@@ -37,7 +37,7 @@ MOST_BINS = 64
 """Kinds of bins; with more, each has too little in common with the others."""
 MOST_CONTENTS = 100_000
 MOST_WORK = 8_000_000
-"""Halves of contents times kinds of bins; see `placement.exact.sums`."""
+"""Halves of contents times kinds of bins; see `placement.exact.packing.sums`."""
 NODES = 2_000
 """Branch-and-bound nodes for the choice of contents."""
 TRIES = 20

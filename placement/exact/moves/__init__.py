@@ -1,0 +1,1 @@
+"""Placements made better by moving, exchanging and replacing placed tasks, without a model."""
