@@ -40,13 +40,13 @@ from placement.compile import compile as compile_snapshot  # noqa: E402
 from placement.confined import confined  # noqa: E402
 from placement.evaluate import Score, scores  # noqa: E402
 from placement.exact import run  # noqa: E402
-from placement.exact.classes import solve_configurations  # noqa: E402
+from placement.exact.domains.tied import Tied  # noqa: E402
 from placement.exact.ledger import Ledger  # noqa: E402
 from placement.exact.milp import highs  # noqa: E402
 from placement.exact.milp.arrays import program  # noqa: E402
 from placement.exact.objectives.targets import targets_of  # noqa: E402
 from placement.exact.pools.master import Master  # noqa: E402
-from placement.exact.tied import Tied  # noqa: E402
+from placement.exact.small.classes import solve_configurations  # noqa: E402
 from placement.exact.timing import Timing  # noqa: E402
 from placement.instance import Instance  # noqa: E402
 from placement.models import FORMULATIONS, Formulation, Goal  # noqa: E402

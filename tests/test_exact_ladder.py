@@ -19,7 +19,8 @@ from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.errors import UsageError
 from placement.evaluate import scores
-from placement.exact import ladders, run, unsupported
+from placement.exact import run, unsupported
+from placement.exact.ladder import method as ladders
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
 from placement.models import LADDER

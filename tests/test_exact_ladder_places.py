@@ -8,7 +8,7 @@ import pytest
 from strategies import random_tiny
 
 from placement.compile import compile as compile_snapshot
-from placement.exact.ladder_places import placed
+from placement.exact.ladder.places import placed
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.standing import Goals, Standing
 from placement.exact.objectives.targets import targets_of

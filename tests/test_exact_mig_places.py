@@ -7,7 +7,7 @@ import pytest
 
 from placement.compile import compile as compile_snapshot
 from placement.exact.layouts.layout import Layout
-from placement.exact.mig_places import Spot, hand_out
+from placement.exact.mig.places import Spot, hand_out
 from placement.instance import Instance
 from placement.snapshot import DomainLimit, Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.snapshot.read import verified

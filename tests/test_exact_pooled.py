@@ -18,7 +18,7 @@ from placement.exact.milp import highs
 from placement.exact.milp.arrays import program
 from placement.exact.pools.master import Master
 from placement.exact.pools.patterns import Pricer, fits, maximal, of_one_type
-from placement.exact.size import most_patterns
+from placement.exact.small.size import most_patterns
 from placement.exact.timing import Timing
 from placement.gang import runs
 from placement.heuristics import HEURISTICS

@@ -15,10 +15,10 @@ from strategies import random_tied_tiny
 from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
-from placement.exact.derive import carried
+from placement.exact.domains.derive import carried
+from placement.exact.domains.tied import Tied
 from placement.exact.ledger import Ledger
 from placement.exact.objectives.targets import targets_of
-from placement.exact.tied import Tied
 from placement.instance import Assignment, Instance
 from placement.models.pools import leaf_rows, leaf_table
 from placement.plan import Provenance

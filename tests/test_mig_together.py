@@ -16,7 +16,7 @@ from placement import solve
 from placement.check import objective
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import scores
-from placement.exact.mig_places import only
+from placement.exact.mig.places import only
 from placement.exact.timed import untimed
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment

@@ -14,9 +14,9 @@ from placement import models
 from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import scores
-from placement.exact.class_start import set_start
-from placement.exact.classes import solve_configurations
 from placement.exact.milp.arrays import current_point, program
+from placement.exact.small.class_start import set_start
+from placement.exact.small.classes import solve_configurations
 from placement.instance import Assignment, Instance
 from placement.plan import Provenance
 from placement.planning import plan_of

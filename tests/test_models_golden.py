@@ -22,9 +22,9 @@ from placement import models
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import Score, demand
 from placement.exact.ledger import Ledger
-from placement.exact.mig import MigCards
-from placement.exact.mig_moves import MovingCards
-from placement.exact.mig_settle import Mover
+from placement.exact.mig.method import MigCards
+from placement.exact.mig.moves import MovingCards
+from placement.exact.mig.settle import Mover
 from placement.exact.pools.patterns import of_one_type
 from placement.instance import Instance
 from placement.models import FAMILIES, Goal, mig, mig_moves, node_columns, preemption, quota

@@ -22,15 +22,15 @@ from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
 from placement.evaluate import demand, scores
 from placement.exact import unsupported
-from placement.exact.classes import solve_configurations
+from placement.exact.domains.tied import Tied
 from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
 from placement.exact.objectives.targets import targets_of
 from placement.exact.packing.arrange import arrange
 from placement.exact.pools.master import Master
-from placement.exact.reference import is_small, solve_reference
-from placement.exact.size import most_patterns
-from placement.exact.tied import Tied
+from placement.exact.small.classes import solve_configurations
+from placement.exact.small.reference import is_small, solve_reference
+from placement.exact.small.size import most_patterns
 from placement.exact.timing import Timing
 from placement.instance import Assignment, Instance
 from placement.models.parts import parts_of

@@ -14,7 +14,7 @@ from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import scores
 from placement.exact import run
-from placement.exact.reference import is_small, solve_reference
+from placement.exact.small.reference import is_small, solve_reference
 from placement.plan import Plan, Provenance
 from placement.planning import plan_of
 from placement.snapshot import Affinity, Gpu, Job, Node, Slice, Snapshot, Spread, Task, TaskGroup, Topology

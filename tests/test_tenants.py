@@ -22,10 +22,11 @@ from placement.compile import compile as compile_snapshot
 from placement.decisions.consolidate import consolidate
 from placement.errors import SnapshotError, UsageError
 from placement.evaluate import scores
-from placement.exact import METHODS, run, tenants
+from placement.exact import METHODS, run
+from placement.exact.domains import tenants
+from placement.exact.domains.ownership import keeps
+from placement.exact.domains.tenants import BY_CARD
 from placement.exact.layouts.layout import Layout
-from placement.exact.ownership import keeps
-from placement.exact.tenants import BY_CARD
 from placement.heuristics import HEURISTICS, PORTFOLIO
 from placement.instance import Assignment
 from placement.plan import Plan

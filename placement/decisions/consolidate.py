@@ -26,8 +26,8 @@ from placement.snapshot.read import verified
 from placement.solver import Limits, Stop
 
 if TYPE_CHECKING:
-    from placement.exact.mig_moves import Moved
-    from placement.exact.mig_settle import Mover
+    from placement.exact.mig.moves import Moved
+    from placement.exact.mig.settle import Mover
 
 MOVE_COST = 0.1
 """What moving an instance costs, as a part of what starting a task like it is worth, unless said otherwise."""
@@ -124,7 +124,7 @@ def _best(case: Case, max_moves: int | None) -> Consolidation:
     What moves for the sake of something that then finds no place moves in vain, so standing still is an answer too: by
     counts, and by all that `placement.solve` knows. Each of these has half of the time left, the last all of it.
     """
-    from placement.exact.mig_moves import MovingCards
+    from placement.exact.mig.moves import MovingCards
 
     def found(most: int | None, by_host: bool, limits: Limits) -> Moved:
         return MovingCards(case.instance, case.movers, most, limits, case.seed, by_host).run()
@@ -181,7 +181,7 @@ def _refuse(move_cost: float, max_moves: int | None) -> None:
 
 
 def _refuse_priorities(instance: Instance, movable: frozenset[str]) -> None:
-    from placement.exact.mig_moves import counted
+    from placement.exact.mig.moves import counted
 
     jobs = instance.snapshot.jobs
     waiting = {
@@ -222,7 +222,7 @@ def _movers(instance: Instance, snapshot: Snapshot, movable: frozenset[str], mov
     card_of = {
         (int(instance.host[node]), instance.node_cards[node][0]): node for node in range(instance.hosts, instance.nodes)
     }
-    from placement.exact.mig_settle import Mover
+    from placement.exact.mig.settle import Mover
 
     number = {name: job for job, name in enumerate(job_names(instance, np.arange(instance.jobs)))}
 

@@ -28,8 +28,8 @@ from placement.snapshot.read import verified
 from placement.solver import Limits, Result, Stop
 
 if TYPE_CHECKING:
-    from placement.exact.mig_moves import Moved
-    from placement.exact.mig_settle import Mover
+    from placement.exact.mig.moves import Moved
+    from placement.exact.mig.settle import Mover
 
 
 OBJECTIVES = ("value", "tasks")
@@ -178,8 +178,8 @@ def standstill(case: Case) -> Found:
     SolverError
         If every plan is refused by the check.
     """
-    from placement.exact.mig_moves import counted
-    from placement.exact.mig_places import only
+    from placement.exact.mig.moves import counted
+    from placement.exact.mig.places import only
 
     then = compile_snapshot(refuse_unhonoured(case.snapshot, case.without))
     there = only(then, counted(then))
@@ -271,8 +271,8 @@ def plan_for(case: Case, after: Snapshot, then: Instance, result: Result) -> Pla
 
 def _filled(instance: Instance, starts: Assignment, limits: Limits) -> Assignment:
     """Return the same with what a greedy rule can start beside it of what counts."""
-    from placement.exact.mig_moves import counted
-    from placement.exact.mig_places import only
+    from placement.exact.mig.moves import counted
+    from placement.exact.mig.places import only
     from placement.heuristics.first_fit import FirstFit
     from placement.heuristics.greedy import Greedy
     from placement.heuristics.worth import by_worth

@@ -19,9 +19,9 @@ def with_others(case: Case, found: Found) -> Found:
     """
     # not at the top: who only imports the package must not load the modelling language
     from placement.decisions.consolidated import plan_for, solved
-    from placement.exact.mig_moves import counted
-    from placement.exact.mig_places import only
-    from placement.exact.sliced import beside, joined, takes_instances
+    from placement.exact.mig.moves import counted
+    from placement.exact.mig.places import only
+    from placement.exact.mig.sliced import beside, joined, takes_instances
 
     then, first = found.then, found.result
     mine = set(counted(then))

@@ -18,9 +18,9 @@ from placement.decisions.victims import Preemptable, cost_of, lost, preemptable,
 from placement.empty import EmptyCluster
 from placement.entitlement.entitled import Reclaim
 from placement.errors import SolverError
-from placement.exact.landing import Ground, Landing
-from placement.exact.preemption import Choice, Found, Search
-from placement.exact.victim_counts import goes_as_one, question
+from placement.exact.preemption.counts import goes_as_one, question
+from placement.exact.preemption.landing import Ground, Landing
+from placement.exact.preemption.victims import Choice, Found, Search
 from placement.heuristics.filling import Filling
 from placement.heuristics.first_fit import FirstFit
 from placement.honoured import refuse_unhonoured, timeless, unhonoured

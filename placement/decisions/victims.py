@@ -12,8 +12,8 @@ from placement.decisions.preempted import names
 from placement.entitlement.cards import Amounts, models_of, of_task
 from placement.entitlement.dominant import by_dominant_share
 from placement.entitlement.entitled import Entitled, Reclaim, by_fair_share, by_quota
-from placement.exact.landing import task_of
-from placement.exact.victim_counts import Role, goes_as_one
+from placement.exact.preemption.counts import Role, goes_as_one
+from placement.exact.preemption.landing import task_of
 from placement.quota import ALL, Quotas
 from placement.snapshot import Job, Snapshot, Task, TaskGroup
 

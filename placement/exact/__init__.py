@@ -20,7 +20,7 @@ def unsupported(method: str, instance: Instance) -> str | None:
     """Return why a method cannot take an instance, or None."""
     # not at the top: who only supervises the solver's process must not load the modelling language
     from placement import ladder
-    from placement.exact.size import most_patterns
+    from placement.exact.small.size import most_patterns
 
     if instance.apart is not None and method != "exact":
         return "it keeps tenants apart, which exact alone knows of"
@@ -78,17 +78,17 @@ def _run(
     method: str,
 ) -> Result:
     """Return the same for objectives of which each can count."""
-    from placement.exact.classes import solve_configurations
     from placement.exact.columns.method import Columns, suits
-    from placement.exact.ladders import Ladder
+    from placement.exact.domains.tenants import solve_tenants
+    from placement.exact.domains.tied import Tied
+    from placement.exact.ladder.method import Ladder
     from placement.exact.ledger import Ledger
+    from placement.exact.mig.sliced import is_sliced, solve_sliced
     from placement.exact.objectives.targets import rest_of, targets_of
     from placement.exact.pipeline import Pipeline
-    from placement.exact.reference import MOST_TIMED, TIMED_NODES, is_small, solve_reference
-    from placement.exact.size import most_patterns
-    from placement.exact.sliced import is_sliced, solve_sliced
-    from placement.exact.tenants import solve_tenants
-    from placement.exact.tied import Tied
+    from placement.exact.small.classes import solve_configurations
+    from placement.exact.small.reference import MOST_TIMED, TIMED_NODES, is_small, solve_reference
+    from placement.exact.small.size import most_patterns
     from placement.exact.timed import solve_timed, untimed
 
     if instance.apart is not None:

@@ -119,9 +119,9 @@ def _serve(channel: Channel) -> None:
 
 def _load() -> None:
     """Import all that a job needs, so that the first one need not wait for it."""
-    import placement.exact.classes
     import placement.exact.pipeline
-    import placement.exact.size  # noqa: F401
+    import placement.exact.small.classes
+    import placement.exact.small.size  # noqa: F401
 
     gc.collect()
     gc.freeze()

@@ -17,8 +17,8 @@ import numpy as np
 
 from placement.evaluate import Score, better, demand, scores
 from placement.exact.ledger import Ledger
-from placement.exact.mig import MigCards
-from placement.exact.mig_places import only
+from placement.exact.mig.method import MigCards
+from placement.exact.mig.places import only
 from placement.exact.objectives.targets import COUNTED, targets_of
 from placement.heuristics.first_fit import FirstFit
 from placement.heuristics.greedy import Greedy

@@ -1,9 +1,10 @@
 """Jobs whose tasks are tied to one another: first the domains, then the places.
 
 The pooled model with the rows of `placement.models.pooled_topology` bounds every target and says how many of the parts
-that one domain has to hold go to which domain. With that decided no ties are left (`placement.exact.derive`), and the
-other methods find the places. What is left over, and what units cannot say, is placed by a greedy rule around it. While
-the choice could still be a better one and there is time, it is made again from where it ended, and placed again.
+that one domain has to hold go to which domain. With that decided no ties are left (`placement.exact.domains.derive`),
+and the other methods find the places. What is left over, and what units cannot say, is placed by a greedy rule around
+it. While the choice could still be a better one and there is time, it is made again from where it ended, and placed
+again.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 from placement.confined import confined
-from placement.exact.derive import derive
+from placement.exact.domains.derive import derive
+from placement.exact.domains.prefer import hardened, place_nearer
 from placement.exact.layouts.standing import Standing
 from placement.exact.ledger import Ledger
 from placement.exact.pipeline import Pipeline
 from placement.exact.pools.master import Counts
 from placement.exact.pools.sketch import Relaxed
-from placement.exact.prefer import hardened, place_nearer
 from placement.exact.timing import Timing
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Ints

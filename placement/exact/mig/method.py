@@ -23,8 +23,8 @@ import numpy as np
 from placement.evaluate import demand
 from placement.exact.layouts.layout import Layout
 from placement.exact.ledger import Ledger
-from placement.exact.mig_moves import MovingCards, counted
-from placement.exact.mig_places import binding, hand_out, items_of, kind_of, spots_of
+from placement.exact.mig.moves import MovingCards, counted
+from placement.exact.mig.places import binding, hand_out, items_of, kind_of, spots_of
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import program
 from placement.exact.pools.master import resolvable

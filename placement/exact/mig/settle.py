@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.exact.layouts.layout import Layout
-from placement.exact.mig_places import Items, Spot, has_room
+from placement.exact.mig.places import Items, Spot, has_room
 from placement.instance import Instance
 from placement.state import State
 

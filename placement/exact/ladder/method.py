@@ -16,8 +16,7 @@ from typing import Any
 
 from placement import models
 from placement.evaluate import Score
-from placement.exact.classes import EXACT_IN_DOUBLE
-from placement.exact.ladder_places import Counts, placed
+from placement.exact.ladder.places import Counts, placed
 from placement.exact.layouts.layout import Layout
 from placement.exact.layouts.standing import Goals, Standing
 from placement.exact.ledger import Ledger
@@ -25,6 +24,7 @@ from placement.exact.milp import highs
 from placement.exact.milp.arrays import Floats, load_solution, program
 from placement.exact.neighbourhoods.tune import polish
 from placement.exact.pools.master import resolvable
+from placement.exact.small.classes import EXACT_IN_DOUBLE
 from placement.exact.timing import Timing
 from placement.instance import Ints
 from placement.ladder import Pool

@@ -1,9 +1,9 @@
 """The cheapest victims that let one job start: counts say who, and what counts do not know of is asked and excluded.
 
 The model of `placement.models.preemption` names tasks that leave; whether the job then has room is asked of
-`placement.exact.landing`. If not, neither has it where fewer leave and more have to go on elsewhere, so all of these
-are excluded at once (combinatorial Benders cuts, Codato and Fischetti, 2006), first with as many more leaving as still
-do not help. Every goal is least when the model's own answer to it has room.
+`placement.exact.preemption.landing`. If not, neither has it where fewer leave and more have to go on elsewhere, so all
+of these are excluded at once (combinatorial Benders cuts, Codato and Fischetti, 2006), first with as many more leaving
+as still do not help. Every goal is least when the model's own answer to it has room.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placement.exact.landing import Ground, Landing
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import Floats, Program, program, variables_of
+from placement.exact.preemption.landing import Ground, Landing
 from placement.instance import Ints
 from placement.models.preemption import GOALS, Question, build
 

@@ -19,8 +19,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 
 from placement.evaluate import SENSE, Score, better, scores
-from placement.exact.ownership import Ownership, keeps, owned, within
-from placement.exact.reference import MOST_TIMED, TIMED_NODES, is_small, solve_reference
+from placement.exact.domains.ownership import Ownership, keeps, owned, within
+from placement.exact.small.reference import MOST_TIMED, TIMED_NODES, is_small, solve_reference
 from placement.heuristics.fgd import Fgd
 from placement.heuristics.first_fit import FirstFit
 from placement.heuristics.greedy import Greedy

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from placement.compile import compile as compile_snapshot
-from placement.exact.landing import Ground
+from placement.exact.preemption.landing import Ground
 from placement.gang import Branch, Group, Leaf, leaves
 from placement.instance import GPU
 from placement.models.preemption import Cap, Key, Question, Supply, Victim

@@ -14,8 +14,8 @@ import numpy as np
 from placement.evaluate import demand
 from placement.exact.layouts.gangs import named, startable
 from placement.exact.layouts.standing import prune
-from placement.exact.mig_places import Spot, binding, hand_out, items_of, kind_of, only, spots_of
-from placement.exact.mig_settle import Mover, Settling, at_home
+from placement.exact.mig.places import Spot, binding, hand_out, items_of, kind_of, only, spots_of
+from placement.exact.mig.settle import Mover, Settling, at_home
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import program
 from placement.exact.objectives.targets import targets_of

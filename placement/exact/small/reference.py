@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from placement import models
-from placement.exact.classes import Phases
+from placement.exact.small.classes import Phases
 from placement.instance import Assignment, Instance
 from placement.models import numa
 from placement.solver import Limits, Report, Result, silent
@@ -40,7 +40,7 @@ def solve_reference(
     start: Assignment | None = None,
     report: Report = silent,
 ) -> Result | None:
-    """Solve an instance task by task; see `placement.exact.classes.solve_configurations`.
+    """Solve an instance task by task; see `placement.exact.small.classes.solve_configurations`.
 
     Returns
     -------

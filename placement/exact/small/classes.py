@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 from placement import models
 from placement.evaluate import Score, better, scores
-from placement.exact.class_start import set_start
 from placement.exact.layouts.gangs import named
 from placement.exact.layouts.layout import Layout
 from placement.exact.milp import highs
 from placement.exact.milp.arrays import current_point, load_solution, program
 from placement.exact.milp.highs import Solved, Why
+from placement.exact.small.class_start import set_start
 from placement.instance import Assignment, Instance
 from placement.models.core import Goal, Linear
 from placement.models.patterns import TooMany, arranger
