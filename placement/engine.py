@@ -17,8 +17,9 @@ from placement.compile import compile as compile_snapshot
 from placement.entitlement.limits import compile_with_shares
 from placement.errors import SolverError, UsageError
 from placement.evaluate import demand, wished_for
-from placement.exact import METHODS, worker
-from placement.exact.worker import Exact
+from placement.exact import METHODS
+from placement.exact.processes import worker
+from placement.exact.processes.worker import Exact
 from placement.heuristics import HEURISTICS, PORTFOLIO, TIED
 from placement.honoured import refuse_unhonoured_in_plan
 from placement.instance import Instance

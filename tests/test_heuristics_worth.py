@@ -13,7 +13,7 @@ import placement as pl
 from placement.check import check
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import scores
-from placement.exact import worker
+from placement.exact.processes import worker
 from placement.heuristics import PORTFOLIO
 from placement.heuristics.worth import by_worth
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup

@@ -114,6 +114,29 @@ ABOVE = {
 }
 """Rooms that may import much, and what they may not."""
 
+EXACT: dict[str, set[str]] = {
+    "milp": set(),
+    "objectives": set(),
+    "timing": set(),
+    "layouts": {"milp"},
+    "ledger": {"milp", "timing", "layouts"},
+    "small": {"milp", "layouts"},
+    "packing": {"milp", "timing", "layouts", "ledger"},
+    "moves": {"milp", "objectives", "layouts", "packing"},
+    "pools": {"milp", "timing", "layouts", "ledger", "packing", "moves"},
+    "mig": {"milp", "objectives", "timing", "layouts", "ledger", "pools"},
+    "neighbourhoods": {"milp", "timing", "layouts", "ledger", "packing", "moves", "pools"},
+    "columns": {"milp", "timing", "layouts", "ledger", "packing", "pools", "neighbourhoods"},
+    "ladder": {"milp", "timing", "layouts", "ledger", "small", "pools", "neighbourhoods"},
+    "pipeline": {"timing", "ledger", "packing", "pools", "neighbourhoods", "columns"},
+    "domains": {"milp", "objectives", "timing", "layouts", "ledger", "small", "pools", "pipeline"},
+    "timed": set(),
+    "": {"objectives", "ledger", "small", "mig", "columns", "ladder", "pipeline", "domains", "timed"},
+    "preemption": {"", "milp"},
+    "processes": {"", "small", "pipeline"},
+}
+"""Rooms of `placement.exact`, the package's own module being "", and all that each may import of the others."""
+
 NOWHERE = {"placement", "placement.__main__", "placement.cli", "placement.instances"}
 """What is above all rooms or, as the shipped instances, beside them."""
 
@@ -172,9 +195,14 @@ def test_every_room_has_its_place() -> None:
     assert not LAYERS.keys() & ABOVE.keys()
 
 
-def test_the_layers_have_no_circle() -> None:
+@pytest.mark.parametrize(
+    "table",
+    [{room.removeprefix("placement."): below for room, below in LAYERS.items()}, EXACT],
+    ids=["layers", "exact"],
+)
+def test_the_layers_have_no_circle(table: dict[str, set[str]]) -> None:
     order: list[str] = []
-    layers = {room.removeprefix("placement."): set(below) for room, below in LAYERS.items()}
+    layers = dict(table)
     while layers:
         free = [room for room, below in layers.items() if below <= {*order}]
         assert free, f"these import each other: {sorted(layers)}"
@@ -192,9 +220,26 @@ def test_direction(name: str, path: Path) -> None:
             wrong = [other for other in own if not any(within(other, one) for one in beside)]
             assert not wrong, f"{name} imports {wrong}; {room} may import {sorted(beside)} alone"
     for room, above in ABOVE.items():
-        if within(name, room) and name != "placement.exact.worker":
+        if within(name, room):
             wrong = [other for other in own if any(within(other, f"placement.{one}") for one in above)]
             assert not wrong, f"{name} imports {wrong}, which is above it"
+
+
+def room_of_exact(name: str) -> str:
+    """Return which room of `placement.exact` a module of it is in."""
+    return ".".join(name.split(".")[2:3])
+
+
+def test_every_room_of_exact_has_its_place() -> None:
+    assert {room_of_exact(name) for name, _ in modules() if within(name, "placement.exact")} == {*EXACT}
+
+
+@pytest.mark.parametrize(("name", "path"), [one for one in MODULES if within(str(one.id), "placement.exact")])
+def test_direction_within_exact(name: str, path: Path) -> None:
+    own = {room_of_exact(other) for other in imports(name, path) if within(other, "placement.exact")}
+    room = room_of_exact(name)
+    wrong = own - EXACT[room] - {room}
+    assert not wrong, f"{name} imports {sorted(wrong)}; {room} may import {sorted(EXACT[room])} alone"
 
 
 @pytest.mark.parametrize(("name", "path"), MODULES)

@@ -11,7 +11,7 @@ import pytest
 import placement as pl
 from placement import engine, portfolio
 from placement.compile import compile as compile_snapshot
-from placement.exact import worker
+from placement.exact.processes import worker
 from placement.generate import generate
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from worker_cases import is_gone, kill_all, solvers, wait_until, warm_one
 
 import placement
-from placement.exact import pool
+from placement.exact.processes import pool
 from placement.scheduling.compile import compile_work
 from placement.scheduling.counts import counted
 from placement.scheduling.desk import Desk

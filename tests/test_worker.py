@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import worker_cases as cases
 
-from placement.exact.worker import Exact, warm
+from placement.exact.processes.worker import Exact, warm
 from placement.solver import Limits, Progress, Result, Stop
 
 SIZE = b"plc1" + bytes(4) + b"\xff" * 8

@@ -19,7 +19,7 @@ import pytest
 import worker_cases as cases
 
 from placement.compile import compile as compile_snapshot
-from placement.exact.handover import BEAT, INLINE, Channel
+from placement.exact.processes.handover import BEAT, INLINE, Channel
 from placement.generate import generate
 
 Ends = tuple[Channel, Channel]
@@ -210,7 +210,7 @@ def test_without_blocks_in_memory() -> None:
     program = (
         "import os, socket, numpy\n"
         "if hasattr(os, 'memfd_create'): del os.memfd_create\n"
-        "from placement.exact.handover import Channel\n"
+        "from placement.exact.processes.handover import Channel\n"
         "one, other = map(Channel, socket.socketpair())\n"
         "one.send(numpy.arange(10**5))\n"
         "assert (other.receive(5) == numpy.arange(10**5)).all()\n"

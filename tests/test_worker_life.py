@@ -16,8 +16,8 @@ import pytest
 import worker_cases as cases
 
 from placement.compile import compile as compile_snapshot
-from placement.exact import pool
-from placement.exact.worker import Exact, warm
+from placement.exact.processes import pool
+from placement.exact.processes.worker import Exact, warm
 from placement.generate import generate
 from placement.instance import Instance
 from placement.solver import Limits, Progress, Result, Stop
@@ -180,7 +180,7 @@ def test_no_process_survives_a_host_that_is_killed(waiting: bool) -> None:
         lines = run("solve(cases.tiny(1)); print(*cases.solvers(), flush=True); os.kill(os.getpid(), signal.SIGKILL)")
     else:
         lines = run(
-            "from placement.exact.worker import Exact\nfrom placement.solver import Limits\n"
+            "from placement.exact.processes.worker import Exact\nfrom placement.solver import Limits\n"
             "def report(progress):\n"
             "    print(*cases.solvers(), flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
             "instance, start = cases.openb()\n"
@@ -207,7 +207,7 @@ def test_a_fork_does_not_share_it() -> None:
 
 def test_a_fork_in_the_middle_of_a_call_leaves_it_alone() -> None:
     lines = run(
-        "from placement.exact.worker import Exact\nfrom placement.solver import Limits\n"
+        "from placement.exact.processes.worker import Exact\nfrom placement.solver import Limits\n"
         "instance, start = cases.openb()\n"
         "mine, child = os.getpid(), []\n"
         "def report(progress):\n"
@@ -236,7 +236,7 @@ def test_both_stopped_and_continued_is_no_silence() -> None:
     """As with Ctrl-Z and fg: the clock ran on, and neither is to blame."""
     lines = run(
         "import subprocess\n"
-        "from placement.exact.worker import Exact\nfrom placement.solver import Limits\n"
+        "from placement.exact.processes.worker import Exact\nfrom placement.solver import Limits\n"
         "instance, start = cases.openb()\n"
         "told = []\n"
         "def report(progress):\n"

@@ -16,8 +16,8 @@ import strategies
 import placement as pl
 from placement.compile import compile as compile_snapshot
 from placement.evaluate import scores
-from placement.exact import child
-from placement.exact.worker import warm
+from placement.exact.processes import child
+from placement.exact.processes.worker import warm
 from placement.heuristics import HEURISTICS
 from placement.instance import Assignment, Instance
 from placement.solver import Limits
@@ -51,7 +51,7 @@ def solvers(host: int | None = None) -> set[int]:
             continue
         if (
             int(parent) == (os.getpid() if host is None else host)
-            and b"placement.exact.child" in words
+            and b"placement.exact.processes.child" in words
             and state != "Z"
         ):
             found.add(int(folder.name))

@@ -24,7 +24,7 @@ from placement.commands.options import (
     names,
 )
 from placement.errors import Problem, UsageError
-from placement.exact.worker import warm
+from placement.exact.processes.worker import warm
 from placement.heuristics import HEURISTICS
 from placement.honoured import refuse_unhonoured_in_plan
 from placement.report import terminal

@@ -16,7 +16,7 @@ from placement.decisions.answered import answered
 from placement.decisions.entries import Spot, changed
 from placement.engine import COLD
 from placement.errors import SolverError
-from placement.exact import worker
+from placement.exact.processes import worker
 from placement.heuristics import PORTFOLIO
 from placement.honoured import refuse_unhonoured
 from placement.instance import Assignment, Instance

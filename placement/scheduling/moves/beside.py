@@ -1,9 +1,9 @@
 """Jobs moved in another process at the same time: the best of both is better than what one finds by itself.
 
-Where a search has time enough, it has a solver process of `placement.exact.pool` move jobs of the same schedule by
-other seeds while it moves them itself, or proves bounds. What differs from one seed to the next is about as much as a
-search twice as long would gain. The process is told to stop when the search has come to where it needs to know. One
-that is still loading, or in the middle of a long move, is asked again later; one that dies is done without.
+Where a search has time enough, it has a solver process of `placement.exact.processes.pool` move jobs of the same
+schedule by other seeds while it moves them itself, or proves bounds. What differs from one seed to the next is about as
+much as a search twice as long would gain. The process is told to stop when the search has come to where it needs to
+know. One that is still loading, or in the middle of a long move, is asked again later; one that dies is done without.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from placement.exact import pool as processes
-from placement.exact.child import Done
-from placement.exact.handover import BEAT, HURRY
-from placement.exact.process import Process
+from placement.exact.processes import pool as processes
+from placement.exact.processes.child import Done
+from placement.exact.processes.handover import BEAT, HURRY
+from placement.exact.processes.process import Process
 from placement.scheduling.moves.moving import Movable, Turns, move
 from placement.scheduling.passes import Pass
 from placement.solver import Limits

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from placement.exact.handover import Channel, Hurry
+from placement.exact.processes.handover import Channel, Hurry
 from placement.instance import Assignment, Instance
 from placement.solver import Limits, Result
 

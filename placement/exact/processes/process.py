@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 import placement
-from placement.exact.handover import Channel
+from placement.exact.processes.handover import Channel
 
-_HOME = str(Path(__file__).resolve().parent.parent.parent)
+_HOME = str(Path(__file__).resolve().parents[3])
 _PROGRAM = """\
 import select, signal, sys, types
 # an interrupt at the terminal is for the host, which ends this process if it is to end
@@ -31,7 +31,7 @@ first.poll(1000 * idle)
 package = types.ModuleType("placement")
 package.__path__ = sys.argv[3:]
 sys.modules["placement"] = package
-from placement.exact.child import main
+from placement.exact.processes.child import main
 main(descriptor)
 """
 AT_ONCE = 0.01

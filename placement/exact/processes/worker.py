@@ -2,7 +2,7 @@
 
 HiGHS does not look at its time limit inside presolve and cut separation, and a solver can crash. So it runs in
 another process, which sends what it has as soon as it has it, and is killed at the deadline. The process stays for
-the next call if it answered in time; see `placement.exact.pool`.
+the next call if it answered in time; see `placement.exact.processes.pool`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 
-from placement.exact import pool as processes
 from placement.exact import unsupported
-from placement.exact.child import Done, Job
-from placement.exact.handover import BEAT
-from placement.exact.process import Process
+from placement.exact.processes import pool as processes
+from placement.exact.processes.child import Done, Job
+from placement.exact.processes.handover import BEAT
+from placement.exact.processes.process import Process
 from placement.instance import Assignment, Instance
 from placement.run_time import by_cards
 from placement.snapshot import Snapshot
@@ -24,7 +24,7 @@ GRACE = 0.02
 """Seconds before the deadline at which the process is killed, so that the answer is there in time."""
 SILENCE = 30.0
 """Seconds without a sign of life after which a process is given up; it gives one each second, see
-`placement.exact.child`."""
+`placement.exact.processes.child`."""
 _STEP = 1.0
 """Seconds to listen at a time."""
 BEATS = 2

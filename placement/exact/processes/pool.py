@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 
-from placement.exact.process import Process
+from placement.exact.processes.process import Process
 
 AFTER = 1.0
 """Seconds after which a replacement loads its libraries: until then the host names and checks its plan, or ends."""
