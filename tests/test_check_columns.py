@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from strategies import Source, random_tiny
 
 from placement.check import check, objective, usage
-from placement.check.case import Placed
+from placement.check.case.case import Placed
 from placement.check.exact import LARGEST, numbered, sums, whole
-from placement.check.facts import Facts
+from placement.check.facts.facts import Facts
 from placement.compile import compile as compile_snapshot
 from placement.instance import Assignment
 from placement.naming import name_tasks

@@ -23,9 +23,9 @@ from shared_cases import (
 )
 
 import placement as pl
-from placement.check import isolation as judged
-from placement.check import memory_limit, replica_memory
-from placement.check.sharing import refusal as exclusive
+from placement.check.filters import isolation as judged
+from placement.check.filters import memory_limit, replica_memory
+from placement.check.filters.sharing import refusal as exclusive
 from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
 from placement.hardware.sharing import MODES, NEEDS, SOURCES, lacking

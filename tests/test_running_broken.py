@@ -220,7 +220,7 @@ def test_the_terminal_tells_once(tmp_path: Path) -> None:
 
 def test_every_name_of_a_rule_is_listed_once() -> None:
     judge = importlib.import_module("placement.check")  # as a name it is the function
-    modules = [importlib.import_module(f"placement.check.{one.name}") for one in pkgutil.iter_modules(judge.__path__)]
+    modules = [importlib.import_module(one.name) for one in pkgutil.walk_packages(judge.__path__, "placement.check.")]
     named = {module.__name__: module.RULE for module in modules if hasattr(module, "RULE")}
     assert named["placement.check.mig"] == "mig"
     assert len(named) > 20

@@ -18,9 +18,7 @@ from placement.check import (
     clients,
     cpuset,
     device_memory,
-    filters,
     gang,
-    identity,
     limits,
     links,
     localities,
@@ -38,9 +36,10 @@ from placement.check import (
     topology,
     usage_figures,
 )
-from placement.check.case import Case, Judge
+from placement.check.case import filtered, identity
+from placement.check.case.case import Case, Judge
 from placement.check.converted import converted
-from placement.check.facts import facts_of
+from placement.check.facts.facts import facts_of
 from placement.check.localities import locality as locality
 from placement.check.objectives import objective as objective
 from placement.check.overfull import RUNNING as RUNNING
@@ -89,9 +88,9 @@ _JUDGES: tuple[Judge, ...] = (
 RULES: tuple[str, ...] = (
     origin.RULE,
     identity.RULE,
-    *filters.NODE_RULES,
-    *filters.CARD_RULES,
-    *filters.CARD_ON_NODE_RULES,
+    *filtered.NODE_RULES,
+    *filtered.CARD_RULES,
+    *filtered.CARD_ON_NODE_RULES,
     capacity.RULE,
     limits.RULE,
     shares.RULE,

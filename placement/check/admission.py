@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.check.case import Placed
+from placement.check.case.case import Placed
 from placement.check.exact import Bools
 from placement.check.violation import Violation, show
 

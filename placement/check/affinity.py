@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from placement.check.case import Placed
+from placement.check.case.case import Placed
 from placement.check.exact import Ints, numbered
-from placement.check.kinds import Gang
+from placement.check.facts.kinds import Gang
 from placement.check.ties import Bond, Group, Tied, groups_of, scattered
 from placement.check.topology import levels_of
 from placement.check.violation import Violation, show

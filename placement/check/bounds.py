@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from placement.check.case import Case
+from placement.check.case.case import Case
 from placement.check.objectives import SENSE
 from placement.check.violation import Violation, as_float
 from placement.plan import Phase, Plan

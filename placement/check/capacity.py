@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement.check.amounts import BYTES
-from placement.check.case import Placed
+from placement.check.case.case import Placed
+from placement.check.case.load import Load, Taken
 from placement.check.exact import Bools
-from placement.check.facts import Facts
-from placement.check.load import Load, Taken
+from placement.check.facts.amounts import BYTES
+from placement.check.facts.facts import Facts
 from placement.check.violation import Violation, decimal, show, size
 
 RULE = "capacity"

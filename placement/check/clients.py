@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from placement import units
-from placement.check.case import Placed
+from placement.check.case.case import Placed
+from placement.check.case.load import Load, Taken
 from placement.check.exact import Ints
-from placement.check.facts import Facts
-from placement.check.load import Load, Taken
-from placement.check.mig_instance import slices
+from placement.check.facts.facts import Facts
+from placement.check.filters.mig_instance import slices
 from placement.check.violation import Violation, many, show
 from placement.snapshot import Gpu, Node
 

@@ -24,12 +24,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from placement.check import mig_cards
-from placement.check.amounts import GPUS
-from placement.check.case import Placed
+from placement.check.case.case import Placed
 from placement.check.exact import LARGEST, Ints, Whole, at_least_zero, numbered, starts, sums, whole
-from placement.check.facts import Facts
-from placement.check.kinds import Shape
+from placement.check.facts.amounts import GPUS
+from placement.check.facts.facts import Facts
+from placement.check.facts.kinds import Shape
+from placement.check.filters import mig_cards
 from placement.check.possible import zones_hold
 from placement.check.room import Rooms
 

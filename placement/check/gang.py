@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placement.check.case import Placed
-from placement.check.facts import Facts
+from placement.check.case.case import Placed
+from placement.check.facts.facts import Facts
 from placement.check.violation import Violation, integer, many, show
 from placement.snapshot import TaskGroup
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from placement.check.names import Names
+from placement.check.facts.names import Names
 from placement.hardware.mig import fraction
 from placement.plan import Tasks
 from placement.snapshot import Job, Node, Snapshot, Task

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from placement.check.case import Case
+from placement.check.case.case import Case
 from placement.check.violation import Violation, integer, many, show
 from placement.snapshot import Link
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.check.case import Case, Placed
-from placement.check.facts import facts_of, states
-from placement.check.kinds import Gang
+from placement.check.case.case import Case, Placed
+from placement.check.facts.facts import facts_of, states
+from placement.check.facts.kinds import Gang
 from placement.check.objectives import place
 from placement.check.tables import differing
 from placement.check.ties import Group, Tied, groups_of, scattered, tallies

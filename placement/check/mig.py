@@ -2,7 +2,7 @@
 
 No slot of a card is taken twice, running instances included, and the media engines of all instances are no more than
 the card has. Where instances stay as they are, a task holds one of those. Whether a card has a profile at all is for
-`placement.check.mig_cards` to say.
+`placement.check.filters.mig_cards` to say.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from placement.check.case import Placed
-from placement.check.mig_cards import existing, profile_of
+from placement.check.case.case import Placed
+from placement.check.case.slots import Held, asks, taken
+from placement.check.filters.mig_cards import existing, profile_of
 from placement.check.numa import uneven_column
-from placement.check.slots import Held, asks, taken
 from placement.check.violation import Violation, integer, many, show
 from placement.hardware.mig import geometry
 

@@ -11,13 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from placement.check.amounts import NICS
-from placement.check.case import Case
-from placement.check.lying import Lie
+from placement.check.case.case import Case
+from placement.check.case.lying import Lie
+from placement.check.facts.amounts import NICS
+from placement.check.facts.zones import Zoning
 from placement.check.numa import overfull_zones, uneven_column
 from placement.check.violation import Violation, integer, many, show
 from placement.check.zone_loads import overfilled
-from placement.check.zones import Zoning
 
 RULE = "nics"
 

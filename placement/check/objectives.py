@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement.check.case import Case, Placed
+from placement.check.case.case import Case, Placed
+from placement.check.case.identity import columns
 from placement.check.exact import codes, sums, whole
-from placement.check.facts import facts_of
+from placement.check.facts.facts import facts_of
 from placement.check.fragmentation import fragmentation
-from placement.check.identity import columns
 from placement.check.preferred import preferred
 from placement.check.run_time import run_time
 from placement.check.violation import Violation, as_float, integer, many, show

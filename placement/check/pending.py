@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.check.case import Case
+from placement.check.case.case import Case
 from placement.check.exact import Bools, Ints, numbers
-from placement.check.names import name_of
+from placement.check.facts.names import name_of
 from placement.check.possible import Possible
 from placement.check.violation import Violation, integer, many, show
 from placement.plan import Pending

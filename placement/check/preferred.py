@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement.check.case import Placed
+from placement.check.case.case import Placed
 from placement.check.ties import Tied, groups_of, scattered
 from placement.check.topology import bond, levels_of
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from placement.check import quota
-from placement.check.case import Case
+from placement.check.case.case import Case
 from placement.check.division import ALL, Division
 from placement.check.held_cards import Amounts, HeldCards, add
 from placement.check.violation import Violation, decimal, show

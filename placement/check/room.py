@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from placement.check.exact import Bools, Ints, Whole, at_least_zero, whole
-from placement.check.facts import Facts
-from placement.check.kinds import Shape
+from placement.check.facts.facts import Facts
+from placement.check.facts.kinds import Shape
 
 
 class Rooms:

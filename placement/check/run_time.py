@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from placement import units
-from placement.check.case import Case, Placed
+from placement.check.case.case import Case, Placed
 from placement.check.exact import Bools, Ints
 from placement.check.slowdown import shared_factor, sharing_factor
 from placement.check.tables import differing

@@ -17,14 +17,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from placement.check.case import Placed
+from placement.check.case.case import Placed
+from placement.check.case.identity import resolve
 from placement.check.exact import Bools, Ints
-from placement.check.facts import Facts
-from placement.check.identity import resolve
-from placement.check.names import Names, name_of
+from placement.check.facts.facts import Facts
+from placement.check.facts.names import Names, name_of
+from placement.check.facts.uses import Rows
 from placement.check.run_time import found_of
 from placement.check.schedule_weights import weights_of
-from placement.check.uses import Rows
 from placement.plan import Tasks
 from placement.snapshot import Job, RunningTask, Snapshot
 from placement.timetable import Schedule
@@ -103,7 +103,7 @@ class Timed:
     facts : Facts
         Of the snapshot of which each job is a stretch; behind them the jobs that are left out.
     unknown : list of Violation
-        What `placement.check.identity` says of the tasks.
+        What `placement.check.case.identity` says of the tasks.
     weights : list of int
         What jobs of each entry count for in the value.
     kept : dict of str to object

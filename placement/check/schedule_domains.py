@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from placement.check import limits, tenants
-from placement.check.amounts import GPUS
 from placement.check.capacity import amount, label
+from placement.check.facts.amounts import GPUS
 from placement.check.schedule_case import Timed, seconds
 from placement.check.violation import Violation, show
 

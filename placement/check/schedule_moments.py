@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from placement.check import capacity, clients, device_memory, mig, shares
-from placement.check.case import Placed
+from placement.check.case.case import Placed
+from placement.check.case.load import Load
 from placement.check.exact import Ints
-from placement.check.load import Load
-from placement.check.names import name_of
+from placement.check.facts.names import name_of
 from placement.check.schedule_case import Timed, picked, seconds
 from placement.check.violation import Violation
 

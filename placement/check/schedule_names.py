@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import msgspec
 
-from placement.check.identity import RULE
-from placement.check.names import Names
+from placement.check.case.identity import RULE
+from placement.check.facts.names import Names
 from placement.check.violation import Violation, show
 from placement.snapshot import Snapshot
 from placement.timetable import Schedule

@@ -14,9 +14,7 @@ from placement.check import (
     capacity,
     clients,
     device_memory,
-    filters,
     gang,
-    identity,
     limits,
     numa,
     origin,
@@ -35,6 +33,7 @@ from placement.check import (
     tenants,
     topology,
 )
+from placement.check.case import filtered, identity
 from placement.check.converted import converted
 from placement.check.schedule_case import Timed
 from placement.check.violation import Violation
@@ -65,9 +64,9 @@ _ONE_STRETCH = (admission.judge, gang.judge, topology.judge, affinity.judge)
 SCHEDULE_RULES: tuple[str, ...] = (
     origin.RULE,
     identity.RULE,
-    *filters.NODE_RULES,
-    *filters.CARD_RULES,
-    *filters.CARD_ON_NODE_RULES,
+    *filtered.NODE_RULES,
+    *filtered.CARD_RULES,
+    *filtered.CARD_ON_NODE_RULES,
     gang.RULE,
     topology.RULE,
     affinity.RULE,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.check.amounts import GPUS
-from placement.check.case import Placed
+from placement.check.case.case import Placed
+from placement.check.facts.amounts import GPUS
 from placement.check.violation import Violation, decimal, show
 
 RULE = "shares"

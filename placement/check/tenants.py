@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.check.case import Case
+from placement.check.case.case import Case
+from placement.check.case.load import Load
 from placement.check.exact import Bools, Ints
-from placement.check.facts import Facts
-from placement.check.load import Load
-from placement.check.uses import Uses
+from placement.check.facts.facts import Facts
+from placement.check.facts.uses import Uses
 from placement.check.violation import Violation, of_jobs, show
 
 RULE = "tenants"

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from placement.check.case import Placed
+from placement.check.case.case import Placed
 from placement.check.exact import Ints, numbered, starts
-from placement.check.kinds import Gang
+from placement.check.facts.kinds import Gang
 from placement.check.violation import integer, many, show
 from placement.snapshot import TaskGroup
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.check import isolation, memory_limit, mig_cards, replica_memory, sharing
-from placement.check.facts import Facts
-from placement.check.kinds import Card, Shape
-from placement.check.load import Load
+from placement.check.case.load import Load
+from placement.check.facts.facts import Facts
+from placement.check.facts.kinds import Card, Shape
+from placement.check.filters import isolation, memory_limit, mig_cards, replica_memory, sharing
 from placement.snapshot import Gpu, Job, Task
 
 _RULES: dict[str, Callable[[Job, Task, Gpu], str | None]] = {

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from placement.check.amounts import GPUS
-from placement.check.case import Case, Placed
+from placement.check.case.case import Case, Placed
 from placement.check.exact import at_least_zero
-from placement.check.facts import Facts
+from placement.check.facts.amounts import GPUS
+from placement.check.facts.facts import Facts
 from placement.check.localities import locality_of
 from placement.check.objectives import Score, measure, place, refuse_unknown, scores
 from placement.check.run_time import run_times_of

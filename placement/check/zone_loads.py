@@ -15,11 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from placement.check.amounts import NICS
-from placement.check.case import Case
+from placement.check.case.case import Case
 from placement.check.exact import Ints, Whole, whole
-from placement.check.kinds import Shape
-from placement.check.zones import Zoning
+from placement.check.facts.amounts import NICS
+from placement.check.facts.kinds import Shape
+from placement.check.facts.zones import Zoning
 from placement.snapshot import RunningTask
 
 TOGETHER = 1024

@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from placement import units
-from placement.check.filters import CARD_ON_NODE_RULES, CARD_RULES, NODE_RULES
+from placement.check.case.filtered import CARD_ON_NODE_RULES, CARD_RULES, NODE_RULES
 from placement.hardware.sharing import most_clients
 from placement.metrics.occupants import Cards, Occupant
 from placement.plan import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from placement import units
-from placement.check.mig_cards import part
+from placement.check.filters.mig_cards import part
 from placement.snapshot import DomainLimit, Node, Task
 
 GPUS = "gpus"

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from placement.check.exact import Bools, Ints, numbers
-from placement.check.facts import Facts
-from placement.check.kinds import Gang, Leaf, NodeKind
-from placement.check.uses import Rows, flat, only
+from placement.check.facts.facts import Facts
+from placement.check.facts.kinds import Gang, Leaf, NodeKind
+from placement.check.facts.uses import Rows, flat, only
 from placement.check.violation import Violation, integer, many, show
 from placement.plan import Tasks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.check.software import too_old
+from placement.check.filters.software import too_old
 from placement.snapshot import Gpu, Job, Task
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.check.amounts import GPUS
 from placement.check.exact import Ints, Whole, at_least_zero, starts, sums, whole
-from placement.check.facts import Facts
-from placement.check.kinds import Card
-from placement.check.names import name_of
-from placement.check.uses import Uses
+from placement.check.facts.amounts import GPUS
+from placement.check.facts.facts import Facts
+from placement.check.facts.kinds import Card
+from placement.check.facts.names import name_of
+from placement.check.facts.uses import Uses
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from placement.check import (
+from placement.check.exact import Bools, Ints
+from placement.check.facts.facts import Facts
+from placement.check.facts.kinds import Card, NodeKind, Shape
+from placement.check.filters import (
     compute_capability,
     cordon,
     gpu_models,
@@ -26,9 +29,6 @@ from placement.check import (
     software,
     taints,
 )
-from placement.check.exact import Bools, Ints
-from placement.check.facts import Facts
-from placement.check.kinds import Card, NodeKind, Shape
 from placement.snapshot import Gpu, Job, Node, Task
 
 NODE_RULES: dict[str, Callable[[Job, Task, Node], str | None]] = {

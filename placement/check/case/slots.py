@@ -8,11 +8,11 @@ from operator import add
 
 import numpy as np
 
+from placement.check.case.load import Load, Taken
 from placement.check.exact import Bools, Ints, numbered, numbers, sums
-from placement.check.facts import Facts
-from placement.check.load import Load, Taken
-from placement.check.mig_cards import existing, profile_of
-from placement.check.uses import Rows, Uses
+from placement.check.facts.facts import Facts
+from placement.check.facts.uses import Rows, Uses
+from placement.check.filters.mig_cards import existing, profile_of
 from placement.hardware.mig import Profile, geometry
 
 BITS = 62

@@ -14,13 +14,13 @@ from functools import cached_property
 import numpy as np
 
 from placement import units
-from placement.check.amounts import NICS
+from placement.check.case.filtered import Filters
 from placement.check.exact import Bools, Ints
-from placement.check.facts import Facts
-from placement.check.filters import Filters
-from placement.check.kinds import Shape
-from placement.check.uses import Rows
-from placement.check.zones import Zoning
+from placement.check.facts.amounts import NICS
+from placement.check.facts.facts import Facts
+from placement.check.facts.kinds import Shape
+from placement.check.facts.uses import Rows
+from placement.check.facts.zones import Zoning
 from placement.plan import Tasks
 from placement.units import Quantity
 

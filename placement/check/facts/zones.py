@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from placement.check.amounts import by_zone
-from placement.check.kinds import Shape
+from placement.check.facts.amounts import by_zone
+from placement.check.facts.kinds import Shape
 from placement.snapshot import Node
 
 

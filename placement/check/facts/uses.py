@@ -9,8 +9,8 @@ from itertools import chain
 import numpy as np
 
 from placement.check.exact import Bools, Ints, numbers
-from placement.check.kinds import Gang
-from placement.check.names import Names
+from placement.check.facts.kinds import Gang
+from placement.check.facts.names import Names
 from placement.snapshot import Job
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from placement.check.case.filtered import Filters
+from placement.check.case.identity import resolve
+from placement.check.case.load import Load
+from placement.check.case.lying import Lying
+from placement.check.case.slots import Slots
 from placement.check.exact import Ints
-from placement.check.facts import Facts
-from placement.check.filters import Filters
-from placement.check.identity import resolve
-from placement.check.load import Load
-from placement.check.lying import Lying
-from placement.check.names import name_of
-from placement.check.slots import Slots
-from placement.check.uses import Rows
+from placement.check.facts.facts import Facts
+from placement.check.facts.names import name_of
+from placement.check.facts.uses import Rows
 from placement.check.violation import Violation
 from placement.plan import Plan, Tasks
 

@@ -18,12 +18,12 @@ import msgspec
 import numpy as np
 
 from placement import units
-from placement.check.amounts import GPU_MEMORY, GPUS, amounts, by_zone, capacity, caps
 from placement.check.exact import Bools, Ints, starts, sums
-from placement.check.kinds import Card, Gang, Leaf, NodeKind, Shape, policy
-from placement.check.names import Names
-from placement.check.uses import Uses, running
-from placement.check.zones import Zoning, zoning_of
+from placement.check.facts.amounts import GPU_MEMORY, GPUS, amounts, by_zone, capacity, caps
+from placement.check.facts.kinds import Card, Gang, Leaf, NodeKind, Shape, policy
+from placement.check.facts.names import Names
+from placement.check.facts.uses import Uses, running
+from placement.check.facts.zones import Zoning, zoning_of
 from placement.hardware.mig import plain_profile
 from placement.snapshot import Gpu, Job, Node, RunningTask, Snapshot, Task, TaskGroup, Topology
 

@@ -1,0 +1,1 @@
+"""What the snapshot says, read once, in whole numbers and in columns."""
