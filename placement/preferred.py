@@ -2,7 +2,7 @@
 
 A copy of a group with a preferred level costs the number of levels from the narrowest, no narrower than that, of which
 one domain holds all its placed tasks, to the preferred one; a copy without placed tasks costs nothing. The sum over all
-copies is the objective ``locality``. `placement.check.preferred` measures the same from the snapshot alone.
+copies is the objective ``locality``. `placement.check.groups.preferred` measures the same from the snapshot alone.
 """
 
 from __future__ import annotations

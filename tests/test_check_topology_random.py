@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from strategies import OBJECTIVES, Source, random_tied_tiny, tied_tiny
 
-from placement.check import affinity, check, locality, topology
+from placement.check import check, locality
 from placement.check.case.case import Case
 from placement.check.facts.facts import facts_of
+from placement.check.groups import affinity, topology
 from placement.honoured import refuse_unhonoured
 from placement.plan import Plan
 from placement.snapshot import Affinity, Gpu, Job, Node, Snapshot, Spread, Task, TaskGroup, Topology

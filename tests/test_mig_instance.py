@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import placement as pl
-from placement.check.clients import most
+from placement.check.loads.clients import most
 from placement.hardware.sharing import most_clients, unlimited
 from placement.snapshot import Gpu, Job, Node, Snapshot, Task, TaskGroup
 from placement.snapshot.read import verified

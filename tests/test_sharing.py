@@ -24,8 +24,8 @@ from shared_cases import (
 )
 
 import placement as pl
-from placement.check import clients as judged
 from placement.check import overfull
+from placement.check.loads import clients as judged
 from placement.check.slowdown import sharing_factor
 from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError

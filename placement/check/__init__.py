@@ -12,34 +12,23 @@ import msgspec
 
 from placement.check import (
     admission,
-    affinity,
     bounds,
-    capacity,
-    clients,
-    cpuset,
-    device_memory,
-    gang,
-    limits,
-    links,
     localities,
-    mig,
-    nics,
     notes,
-    numa,
     objectives,
     origin,
     pending,
     queue_shares,
     run_time,
-    shares,
-    tenants,
-    topology,
     usage_figures,
 )
 from placement.check.case import filtered, identity
 from placement.check.case.case import Case, Judge
 from placement.check.converted import converted
 from placement.check.facts.facts import facts_of
+from placement.check.groups import affinity, gang, topology
+from placement.check.in_nodes import cpuset, links, mig, nics, numa
+from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
 from placement.check.localities import locality as locality
 from placement.check.objectives import objective as objective
 from placement.check.overfull import RUNNING as RUNNING
@@ -115,7 +104,7 @@ RULES: tuple[str, ...] = (
 )
 """Name of every rule, in the order in which violations are listed (those of the filters by task).
 
-``"mig"`` is a filter, and also the name of what `placement.check.mig` finds, behind ``"device_memory"``.
+``"mig"`` is a filter, and also the name of what `placement.check.in_nodes.mig` finds, behind ``"device_memory"``.
 """
 
 

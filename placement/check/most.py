@@ -14,12 +14,12 @@ from functools import cached_property
 
 import numpy as np
 
-from placement.check import clients
 from placement.check.case.case import Placed
 from placement.check.exact import Ints, Whole, numbered, sums, whole
 from placement.check.facts.amounts import GPUS
 from placement.check.facts.kinds import Gang, NodeKind, Shape
 from placement.check.filters import mig_cards
+from placement.check.loads import clients
 from placement.check.room import Rooms
 from placement.snapshot import TaskGroup, Topology
 

@@ -12,7 +12,7 @@ from placement.check.case.identity import columns
 from placement.check.exact import codes, sums, whole
 from placement.check.facts.facts import facts_of
 from placement.check.fragmentation import fragmentation
-from placement.check.preferred import preferred
+from placement.check.groups.preferred import preferred
 from placement.check.run_time import run_time
 from placement.check.violation import Violation, as_float, integer, many, show
 from placement.errors import PlanError, Problem, UsageError

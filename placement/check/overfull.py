@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.check import capacity, clients, device_memory, limits, shares, tenants
-from placement.check.capacity import amount, exceeds, in_order, label
 from placement.check.case.load import Load
 from placement.check.facts.amounts import GPU_MEMORY, GPUS
 from placement.check.facts.facts import Facts, facts_of
 from placement.check.facts.uses import nothing
-from placement.check.limits import name
+from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
+from placement.check.loads.capacity import amount, exceeds, in_order, label
+from placement.check.loads.limits import name
 from placement.check.unmet import unmet
 from placement.check.violation import decimal, many, of_jobs, show
 from placement.snapshot import Snapshot

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.check.capacity import amount
 from placement.check.case.case import Placed
 from placement.check.exact import Bools
 from placement.check.facts.facts import Facts
 from placement.check.facts.kinds import Gang, NodeKind, Shape
+from placement.check.loads.capacity import amount
 from placement.check.most import Most
 from placement.check.room import Rooms
 from placement.snapshot import TaskGroup

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from placement.check import limits, tenants
-from placement.check.capacity import amount, label
 from placement.check.facts.amounts import GPUS
+from placement.check.loads import limits, tenants
+from placement.check.loads.capacity import amount, label
 from placement.check.schedule_case import Timed, seconds
 from placement.check.violation import Violation, show
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.check import capacity, clients, device_memory, mig, shares
 from placement.check.case.case import Placed
 from placement.check.case.load import Load
 from placement.check.exact import Ints
 from placement.check.facts.names import name_of
+from placement.check.in_nodes import mig
+from placement.check.loads import capacity, clients, device_memory, shares
 from placement.check.schedule_case import Timed, picked, seconds
 from placement.check.violation import Violation
 

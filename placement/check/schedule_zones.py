@@ -12,16 +12,16 @@ from itertools import pairwise
 
 import msgspec
 
-from placement.check.capacity import amount, label
 from placement.check.facts.amounts import NICS
 from placement.check.facts.kinds import NodeKind, Shape
 from placement.check.facts.names import name_of
 from placement.check.facts.zones import Zoning
-from placement.check.numa import RULE
+from placement.check.in_nodes.numa import RULE
+from placement.check.in_nodes.zone_loads import known_of
+from placement.check.loads.capacity import amount, label
 from placement.check.schedule_case import Timed, seconds
 from placement.check.schedule_moments import moments
 from placement.check.violation import Violation, integer, many, show
-from placement.check.zone_loads import known_of
 
 _Part = tuple[int, str, int, bool]
 """Zones as bits, a resource, what is taken of it within them, and whether by new work."""

@@ -10,13 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from placement.check import (
     admission,
-    affinity,
-    capacity,
-    clients,
-    device_memory,
-    gang,
-    limits,
-    numa,
     origin,
     quota,
     schedule_domains,
@@ -29,12 +22,12 @@ from placement.check import (
     schedule_weights,
     schedule_work,
     schedule_zones,
-    shares,
-    tenants,
-    topology,
 )
 from placement.check.case import filtered, identity
 from placement.check.converted import converted
+from placement.check.groups import affinity, gang, topology
+from placement.check.in_nodes import numa
+from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
 from placement.check.schedule_case import Timed
 from placement.check.violation import Violation
 from placement.collector import collector_paused

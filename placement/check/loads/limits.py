@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placement.check.capacity import amount, label
 from placement.check.case.case import Case
+from placement.check.loads.capacity import amount, label
 from placement.check.violation import Violation, show
 from placement.snapshot import DomainLimit
 

@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 
 from placement.check.case.case import Placed
-from placement.check.ties import Tied, groups_of, scattered
-from placement.check.topology import bond, levels_of
+from placement.check.groups.ties import Tied, groups_of, scattered
+from placement.check.groups.topology import bond, levels_of
 
 
 def preferred(placed: Placed) -> Fraction:

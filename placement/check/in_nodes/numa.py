@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
-from placement.check.capacity import amount, amount_of, label
 from placement.check.case.case import Case
 from placement.check.case.lying import Lie, Lying, quantity_of
 from placement.check.facts.zones import Zoning
+from placement.check.in_nodes.zone_loads import Over, overfilled
+from placement.check.loads.capacity import amount, amount_of, label
 from placement.check.violation import Violation, integer, many, show
-from placement.check.zone_loads import Over, overfilled
 from placement.units import Quantity
 
 RULE = "numa"

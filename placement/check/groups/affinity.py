@@ -13,8 +13,8 @@ import numpy as np
 from placement.check.case.case import Placed
 from placement.check.exact import Ints, numbered
 from placement.check.facts.kinds import Gang
-from placement.check.ties import Bond, Group, Tied, groups_of, scattered
-from placement.check.topology import levels_of
+from placement.check.groups.ties import Bond, Group, Tied, groups_of, scattered
+from placement.check.groups.topology import levels_of
 from placement.check.violation import Violation, show
 from placement.snapshot import Affinity
 

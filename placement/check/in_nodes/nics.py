@@ -15,9 +15,9 @@ from placement.check.case.case import Case
 from placement.check.case.lying import Lie
 from placement.check.facts.amounts import NICS
 from placement.check.facts.zones import Zoning
-from placement.check.numa import overfull_zones, uneven_column
+from placement.check.in_nodes.numa import overfull_zones, uneven_column
+from placement.check.in_nodes.zone_loads import overfilled
 from placement.check.violation import Violation, integer, many, show
-from placement.check.zone_loads import overfilled
 
 RULE = "nics"
 

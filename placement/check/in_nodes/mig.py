@@ -14,7 +14,7 @@ import numpy as np
 from placement.check.case.case import Placed
 from placement.check.case.slots import Held, asks, taken
 from placement.check.filters.mig_cards import existing, profile_of
-from placement.check.numa import uneven_column
+from placement.check.in_nodes.numa import uneven_column
 from placement.check.violation import Violation, integer, many, show
 from placement.hardware.mig import geometry
 

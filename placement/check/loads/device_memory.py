@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.check.capacity import amount
 from placement.check.case.case import Placed
 from placement.check.case.load import Load
 from placement.check.exact import Bools, whole
 from placement.check.facts.amounts import GPU_MEMORY
+from placement.check.loads.capacity import amount
 from placement.check.violation import Violation, show
 
 RULE = "device_memory"

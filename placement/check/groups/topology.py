@@ -16,7 +16,7 @@ import numpy as np
 from placement.check.case.case import Placed
 from placement.check.exact import LARGEST, Bools, Ints, numbered, starts
 from placement.check.facts.facts import Facts, states
-from placement.check.ties import Bond, Group, Tied, groups_of, scattered, tallies
+from placement.check.groups.ties import Bond, Group, Tied, groups_of, scattered, tallies
 from placement.check.violation import Violation, integer, many
 from placement.snapshot import Slice, Spread, Topology
 
