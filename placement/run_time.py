@@ -1,7 +1,8 @@
 """Run times: how long jobs run where they are placed, and how long their data take to get there.
 
 What a place is worth is said in `placement.snapshot.Duration` and `placement.snapshot.DataLocality`. The weighted sum
-over all jobs is the objective ``run_time``. `placement.check.run_time` measures the same from the snapshot alone.
+over all jobs is the objective ``run_time``. `placement.check.values.run_time` measures the same from the snapshot
+alone.
 
 Which of a node's alike cards a task gets is chosen when cards are named, by links and zones (`settled`); what is
 measured is what a plan of the assignment says.

@@ -13,9 +13,9 @@ import msgspec
 from hypothesis import strategies as st
 from quota_cases import MODELS, leaves, trees
 
-from placement.check.division import ALL, Division
-from placement.check.held_cards import Amounts
-from placement.check.quota import exceeded
+from placement.check.queues.division import ALL, Division
+from placement.check.queues.held_cards import Amounts
+from placement.check.queues.quota import exceeded
 from placement.plan import Plan
 from placement.snapshot import (
     Gpu,

@@ -10,10 +10,11 @@ from brute_ties import keeps, written_out
 from check_cases import Row, nodes_of, plan_of, tasks_of
 from msgspec.structs import replace
 
-from placement.check import localities, locality
+from placement.check import locality
 from placement.check.case.case import Case
 from placement.check.facts.facts import facts_of
 from placement.check.groups import affinity, topology
+from placement.check.values import localities
 from placement.plan import Locality
 from placement.snapshot import Affinity, Job, Node, Slice, Snapshot, Spread, Task, TaskGroup, Topology
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from shared_cases import Placed, card, job, milli, node, plans, runs
 
 import placement as pl
-from placement.check.slowdown import shared_factor
+from placement.check.values.slowdown import shared_factor
 from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
 from placement.evaluate import scores

@@ -20,7 +20,7 @@ from tenant_cases import random_apart
 from zoned_strategies import random_zoned
 
 import placement as pl
-from placement.check.division import ALL, Division
+from placement.check.queues.division import ALL, Division
 from placement.decisions.preempt import preempt
 from placement.engine import SOLVERS
 from placement.entitlement import rows

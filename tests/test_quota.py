@@ -12,7 +12,7 @@ from pyomo.contrib.appsi.solvers.highs import Highs
 from quota_cases import MODELS, job, leaves, trees
 
 import placement
-from placement.check.quota import judge
+from placement.check.queues.quota import judge
 from placement.models import quota as rows
 from placement.quota import ALL, Quotas, Short
 from placement.snapshot import (

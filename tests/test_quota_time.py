@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quota_cases import MODELS, job, leaves, trees
 
 import placement
-from placement.check.quota import judge
+from placement.check.queues.quota import judge
 from placement.metrics import JobRho, QueueShare, fairness
 from placement.quota import Quotas
 from placement.scheduling.baselines import BASELINES

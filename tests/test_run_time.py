@@ -17,8 +17,8 @@ from timed_strategies import random_timed, timed_snapshots
 import placement
 from placement import run_time
 from placement.check import check, objective
-from placement.check.objectives import place
-from placement.check.run_time import run_times_of
+from placement.check.values.objectives import place
+from placement.check.values.run_time import run_times_of
 from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
 from placement.evaluate import scores

@@ -17,7 +17,7 @@ from shared_cases import CGROUP, CUDA, GIB, POLICIES, WAYS, card, fits, job, nod
 
 import placement as pl
 from placement.check import RULES, RUNNING, check, overfull, running_notes
-from placement.check.overfull import breaches
+from placement.check.running.overfull import breaches
 from placement.snapshot import Gpu, Job, Node, Policy, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.snapshot.read import dumps, verified
 

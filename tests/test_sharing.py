@@ -26,7 +26,7 @@ from shared_cases import (
 import placement as pl
 from placement.check import overfull
 from placement.check.loads import clients as judged
-from placement.check.slowdown import sharing_factor
+from placement.check.values.slowdown import sharing_factor
 from placement.compile import compile as compile_snapshot
 from placement.errors import SnapshotError
 from placement.evaluate import scores

@@ -10,18 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from placement.check import (
-    admission,
-    bounds,
-    localities,
-    notes,
-    objectives,
-    origin,
-    pending,
-    queue_shares,
-    run_time,
-    usage_figures,
-)
+from placement.check import admission, origin
 from placement.check.case import filtered, identity
 from placement.check.case.case import Case, Judge
 from placement.check.converted import converted
@@ -29,16 +18,20 @@ from placement.check.facts.facts import facts_of
 from placement.check.groups import affinity, gang, topology
 from placement.check.in_nodes import cpuset, links, mig, nics, numa
 from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
-from placement.check.localities import locality as locality
-from placement.check.objectives import objective as objective
-from placement.check.overfull import RUNNING as RUNNING
-from placement.check.overfull import overfull as overfull
-from placement.check.overfull import running_notes as running_notes
+from placement.check.queues import queue_shares
+from placement.check.running import notes
+from placement.check.running.overfull import RUNNING as RUNNING
+from placement.check.running.overfull import overfull as overfull
+from placement.check.running.overfull import running_notes as running_notes
 from placement.check.schedules import SCHEDULE_RULES as SCHEDULE_RULES
 from placement.check.schedules import check_schedule as check_schedule
-from placement.check.usage_figures import usage as usage
-from placement.check.usage_figures import worth as worth
+from placement.check.values import bounds, localities, objectives, run_time, usage_figures
+from placement.check.values.localities import locality as locality
+from placement.check.values.objectives import objective as objective
+from placement.check.values.usage_figures import usage as usage
+from placement.check.values.usage_figures import worth as worth
 from placement.check.violation import Violation as Violation
+from placement.check.waiting import pending
 from placement.collector import collector_paused
 from placement.errors import InputError, PlanError, Problem
 from placement.honoured import refuse_unhonoured_in_plan

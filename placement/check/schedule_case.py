@@ -23,8 +23,8 @@ from placement.check.exact import Bools, Ints
 from placement.check.facts.facts import Facts
 from placement.check.facts.names import Names, name_of
 from placement.check.facts.uses import Rows
-from placement.check.run_time import found_of
 from placement.check.schedule_weights import weights_of
+from placement.check.values.run_time import found_of
 from placement.plan import Tasks
 from placement.snapshot import Job, RunningTask, Snapshot
 from placement.timetable import Schedule

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placement.check.possible import Possible
 from placement.check.schedule_case import Timed, has_end
 from placement.check.violation import Violation, show
+from placement.check.waiting.possible import Possible
 from placement.snapshot import Job
 
 RULE = "left_out"

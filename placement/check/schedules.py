@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from placement.check import (
     admission,
     origin,
-    quota,
     schedule_domains,
     schedule_jobs,
     schedule_left_out,
@@ -28,6 +27,7 @@ from placement.check.converted import converted
 from placement.check.groups import affinity, gang, topology
 from placement.check.in_nodes import numa
 from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
+from placement.check.queues import quota
 from placement.check.schedule_case import Timed
 from placement.check.violation import Violation
 from placement.collector import collector_paused

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
-from placement.check.held_cards import Amounts, HeldCards
+from placement.check.queues.held_cards import Amounts, HeldCards
 from placement.snapshot import Snapshot
 from placement.timetable import Schedule
 from placement.units import exact

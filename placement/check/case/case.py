@@ -37,7 +37,7 @@ class Placed:
     load : Load
     filters : Filters
     measured : dict of str to Fraction
-        Objectives worked out so far; see `placement.check.objectives.measure`.
+        Objectives worked out so far; see `placement.check.values.objectives.measure`.
     kept : dict of str to object
         What a rule has worked out and needs again, by its name.
     """

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 
-from placement.check.held_cards import Amounts
+from placement.check.queues.held_cards import Amounts
 from placement.hardware.mig import fraction
 from placement.snapshot import Queue, Snapshot, Task, TaskGroup
 from placement.units import exact

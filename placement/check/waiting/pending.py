@@ -3,7 +3,7 @@
 A job can ``"never"`` run when so many of its groups have tasks that no node without work could take (filters, node
 resources, enough cards that admit the task, NUMA zones that hold it; what else runs and the caps on domains do not
 matter) that the others cannot make up a group the job needs. That much a plan must say. It may also say so where a
-count of the tasks that domains hold when they are empty proves it; see `placement.check.most`.
+count of the tasks that domains hold when they are empty proves it; see `placement.check.waiting.most`.
 
 Jobs are ``"not_wanted"`` where the first objective that their tasks change is none that they serve, or none is.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from placement.check.case.case import Case
 from placement.check.exact import Bools, Ints, numbers
 from placement.check.facts.names import name_of
-from placement.check.possible import Possible
 from placement.check.violation import Violation, integer, many, show
+from placement.check.waiting.possible import Possible
 from placement.plan import Pending
 from placement.snapshot import Job, TaskGroup
 

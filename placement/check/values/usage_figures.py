@@ -10,9 +10,9 @@ from placement.check.case.case import Case, Placed
 from placement.check.exact import at_least_zero
 from placement.check.facts.amounts import GPUS
 from placement.check.facts.facts import Facts
-from placement.check.localities import locality_of
-from placement.check.objectives import Score, measure, place, refuse_unknown, scores
-from placement.check.run_time import run_times_of
+from placement.check.values.localities import locality_of
+from placement.check.values.objectives import Score, measure, place, refuse_unknown, scores
+from placement.check.values.run_time import run_times_of
 from placement.check.violation import Violation, as_float, integer
 from placement.plan import Locality, RunTimes, Tasks, Usage
 from placement.snapshot import Snapshot

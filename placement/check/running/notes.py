@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placement.check.case.case import Case
-from placement.check.overfull import RUNNING, running_notes
+from placement.check.running.overfull import RUNNING, running_notes
 from placement.check.violation import Violation, show
 
 RULE = "notes"

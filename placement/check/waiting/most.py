@@ -20,7 +20,7 @@ from placement.check.facts.amounts import GPUS
 from placement.check.facts.kinds import Gang, NodeKind, Shape
 from placement.check.filters import mig_cards
 from placement.check.loads import clients
-from placement.check.room import Rooms
+from placement.check.waiting.room import Rooms
 from placement.snapshot import TaskGroup, Topology
 
 MANY = 2**31

@@ -1,7 +1,7 @@
 """Shares and quotas of queues: new work takes no queue above a quota, nor above its share of any card model.
 
 Shares only where the policy has them. Running work counts, and what of it is above stays, with nothing added to it.
-How all cards are shared out is worked out here by itself; see `placement.check.division`.
+How all cards are shared out is worked out here by itself; see `placement.check.queues.division`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from placement.check import quota
 from placement.check.case.case import Case
-from placement.check.division import ALL, Division
-from placement.check.held_cards import Amounts, HeldCards, add
+from placement.check.queues import quota
+from placement.check.queues.division import ALL, Division
+from placement.check.queues.held_cards import Amounts, HeldCards, add
 from placement.check.violation import Violation, decimal, show
 from placement.snapshot import Snapshot
 

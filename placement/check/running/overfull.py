@@ -15,7 +15,7 @@ from placement.check.facts.uses import nothing
 from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
 from placement.check.loads.capacity import amount, exceeds, in_order, label
 from placement.check.loads.limits import name
-from placement.check.unmet import unmet
+from placement.check.running.unmet import unmet
 from placement.check.violation import decimal, many, of_jobs, show
 from placement.snapshot import Snapshot
 
@@ -37,7 +37,8 @@ def overfull(snapshot: Snapshot) -> list[str]:
     """Return one line for each place in which running work alone breaks a rule.
 
     Such are node resources, cards and caps that are over-full, cards with too many tasks, cards that do not give a task
-    what it asks for (see `placement.check.unmet`), and places in which tenants are together that are to be kept apart.
+    what it asks for (see `placement.check.running.unmet`), and places in which tenants are together that are to be kept
+    apart.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ import numpy as np
 from placement import units
 from placement.check.case.case import Case, Placed
 from placement.check.exact import Bools, Ints
-from placement.check.slowdown import shared_factor, sharing_factor
-from placement.check.tables import differing
+from placement.check.values.slowdown import shared_factor, sharing_factor
+from placement.check.values.tables import differing
 from placement.check.violation import Violation, as_float, show
 from placement.plan import RunTimes
 from placement.slowdown import usual

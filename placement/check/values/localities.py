@@ -11,8 +11,8 @@ from placement.check.facts.facts import facts_of, states
 from placement.check.facts.kinds import Gang
 from placement.check.groups.ties import Group, Tied, groups_of, scattered, tallies
 from placement.check.groups.topology import bond, levels_of
-from placement.check.objectives import place
-from placement.check.tables import differing
+from placement.check.values.objectives import place
+from placement.check.values.tables import differing
 from placement.check.violation import Violation, integer, show
 from placement.plan import Locality, Tasks
 from placement.snapshot import Snapshot

@@ -30,8 +30,8 @@ from placement.check.facts.amounts import GPUS
 from placement.check.facts.facts import Facts
 from placement.check.facts.kinds import Shape
 from placement.check.filters import mig_cards
-from placement.check.possible import zones_hold
-from placement.check.room import Rooms
+from placement.check.waiting.possible import zones_hold
+from placement.check.waiting.room import Rooms
 
 
 def fragmentation(placed: Placed) -> Fraction:

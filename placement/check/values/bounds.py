@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from placement.check.case.case import Case
-from placement.check.objectives import SENSE
+from placement.check.values.objectives import SENSE
 from placement.check.violation import Violation, as_float
 from placement.plan import Phase, Plan
 

@@ -11,9 +11,9 @@ from placement.check.case.case import Case, Placed
 from placement.check.case.identity import columns
 from placement.check.exact import codes, sums, whole
 from placement.check.facts.facts import facts_of
-from placement.check.fragmentation import fragmentation
 from placement.check.groups.preferred import preferred
-from placement.check.run_time import run_time
+from placement.check.values.fragmentation import fragmentation
+from placement.check.values.run_time import run_time
 from placement.check.violation import Violation, as_float, integer, many, show
 from placement.errors import PlanError, Problem, UsageError
 from placement.plan import Phase, Tasks

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from placement.check.held_cards import Amounts, HeldCards, add
+from placement.check.queues.held_cards import Amounts, HeldCards, add
 from placement.check.violation import Violation, decimal, show
 from placement.snapshot import Queue, Snapshot
 from placement.timetable import Schedule

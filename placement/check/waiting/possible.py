@@ -9,8 +9,8 @@ from placement.check.exact import Bools
 from placement.check.facts.facts import Facts
 from placement.check.facts.kinds import Gang, NodeKind, Shape
 from placement.check.loads.capacity import amount
-from placement.check.most import Most
-from placement.check.room import Rooms
+from placement.check.waiting.most import Most
+from placement.check.waiting.room import Rooms
 from placement.snapshot import TaskGroup
 
 FEW = 16

@@ -1,0 +1,1 @@
+"""What queues may use: their quotas, and the share of all cards that is theirs."""

@@ -1,0 +1,1 @@
+"""What running work breaks today: found, and told in the notes of every plan."""
