@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from brute_schedules import optimum, random_schedule_case  # noqa: E402 - those of the tests
 
-from placement.check.schedules import check_schedule  # noqa: E402
+from placement.check.schedules.judge import check_schedule  # noqa: E402
 from placement.exact.milp import highs  # noqa: E402
 from placement.plan import Provenance  # noqa: E402
 from placement.scheduling.answer import schedule_of  # noqa: E402

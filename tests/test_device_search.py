@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 import agreement_time
 
-from placement.check.schedules import check_schedule
+from placement.check.schedules.judge import check_schedule
 from placement.heuristics.filling import OutOfTimeError
 from placement.plan import Provenance
 from placement.scheduling.answer import schedule_of

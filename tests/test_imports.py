@@ -137,6 +137,25 @@ EXACT: dict[str, set[str]] = {
 }
 """Rooms of `placement.exact`, the package's own module being "", and all that each may import of the others."""
 
+CHECK: dict[str, set[str]] = {
+    "violation": set(),
+    "exact": set(),
+    "converted": set(),
+    "origin": {"violation"},
+    "filters": {"violation"},
+    "facts": {"exact", "filters"},
+    "case": {"violation", "exact", "filters", "facts"},
+    "admission": {"violation", "exact", "case"},
+    "loads": {"violation", "exact", "filters", "facts", "case"},
+    "groups": {"violation", "exact", "facts", "case"},
+    "queues": {"violation", "facts", "case"},
+    "in_nodes": {"violation", "exact", "filters", "facts", "case", "loads"},
+    "waiting": {"violation", "exact", "filters", "facts", "case", "loads"},
+    "running": {"violation", "filters", "facts", "case", "loads"},
+    "values": {"violation", "exact", "filters", "facts", "case", "groups", "waiting"},
+}
+"""Rooms of the judge and files beside them, lowest first, and which others each may import; `schedules` may all."""
+
 NOWHERE = {"placement", "placement.__main__", "placement.cli", "placement.instances"}
 """What is above all rooms or, as the shipped instances, beside them."""
 
@@ -240,6 +259,20 @@ def test_direction_within_exact(name: str, path: Path) -> None:
     room = room_of_exact(name)
     wrong = own - EXACT[room] - {room}
     assert not wrong, f"{name} imports {sorted(wrong)}; {room} may import {sorted(EXACT[room])} alone"
+
+
+def test_rooms_of_the_judge_import_those_below() -> None:
+    order = [*CHECK]
+    assert all(below <= {*order[:place]} for place, below in enumerate(CHECK.values()))
+    rooms = [(name.split(".")[2], name, path) for name, path in modules() if name.startswith("placement.check.")]
+    assert {room for room, _, _ in rooms} == {*CHECK, "schedules"}
+    for room, name, path in rooms:
+        if room == "schedules":
+            continue
+        own = [other for other in imports(name, path) if within(other, "placement.check")]
+        beside = [f"placement.check.{other}" for other in CHECK[room] | {room}]
+        wrong = [other for other in own if not any(within(other, one) for one in beside)]
+        assert not wrong, f"{name} imports {wrong}; {room} may import {beside} alone"
 
 
 @pytest.mark.parametrize(("name", "path"), MODULES)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from schedule_cases import random_timed_work
 
 import placement as pl
-from placement.check.schedule_weights import weights_of
-from placement.check.schedules import check_schedule
+from placement.check.schedules.judge import check_schedule
+from placement.check.schedules.weights import weights_of
 from placement.errors import UsageError
 from placement.metrics import fairness
 from placement.planning import dump_schedule, load_schedule

@@ -1,7 +1,8 @@
-"""The independent judge of plans: one file per rule, whole numbers only, no solver and no compiled instance.
+"""The independent judge of plans: a file for each rule, in rooms by subject; whole numbers alone, and no solver.
 
 Every resource of every node and card, every gang, every objective and every figure is recomputed from the snapshot
-and the plan's tasks. What running work breaks by itself is no violation; what new work adds to it is.
+and the plan's tasks, never from a compiled instance. What running work breaks by itself is no violation; what new work
+adds to it is.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from placement.check.running import notes
 from placement.check.running.overfull import RUNNING as RUNNING
 from placement.check.running.overfull import overfull as overfull
 from placement.check.running.overfull import running_notes as running_notes
-from placement.check.schedules import SCHEDULE_RULES as SCHEDULE_RULES
-from placement.check.schedules import check_schedule as check_schedule
+from placement.check.schedules.judge import SCHEDULE_RULES as SCHEDULE_RULES
+from placement.check.schedules.judge import check_schedule as check_schedule
 from placement.check.values import bounds, localities, objectives, run_time, usage_figures
 from placement.check.values.localities import locality as locality
 from placement.check.values.objectives import objective as objective

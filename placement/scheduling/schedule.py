@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from placement import arguments
-from placement.check.schedules import check_schedule
+from placement.check.schedules.judge import check_schedule
 from placement.errors import SolverError
 from placement.honoured import refuse_unhonoured_in_time
 from placement.plan import Provenance

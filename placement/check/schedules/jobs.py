@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placement.check.facts.names import name_of
-from placement.check.schedule_case import Time, Timed, counts, has_end
+from placement.check.schedules.case import Time, Timed, counts, has_end
 from placement.check.violation import Violation, many, show
 
 RULE = "jobs"

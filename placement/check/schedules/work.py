@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 
-from placement.check.schedule_case import Time, Timed, has_end, seconds
+from placement.check.schedules.case import Time, Timed, has_end, seconds
 from placement.check.violation import Violation, show
 from placement.snapshot import Job
 

@@ -20,7 +20,7 @@ from placement.check.exact import Ints
 from placement.check.facts.names import name_of
 from placement.check.in_nodes import mig
 from placement.check.loads import capacity, clients, device_memory, shares
-from placement.check.schedule_case import Timed, picked, seconds
+from placement.check.schedules.case import Timed, picked, seconds
 from placement.check.violation import Violation
 
 _JUDGES = (capacity.judge, shares.judge, clients.judge, device_memory.judge, mig.judge)

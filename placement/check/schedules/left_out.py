@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placement.check.schedule_case import Timed, has_end
+from placement.check.schedules.case import Timed, has_end
 from placement.check.violation import Violation, show
 from placement.check.waiting.possible import Possible
 from placement.snapshot import Job

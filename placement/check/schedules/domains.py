@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from placement.check.facts.amounts import GPUS
 from placement.check.loads import limits, tenants
 from placement.check.loads.capacity import amount, label
-from placement.check.schedule_case import Timed, seconds
+from placement.check.schedules.case import Timed, seconds
 from placement.check.violation import Violation, show
 
 

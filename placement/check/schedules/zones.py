@@ -19,8 +19,8 @@ from placement.check.facts.zones import Zoning
 from placement.check.in_nodes.numa import RULE
 from placement.check.in_nodes.zone_loads import known_of
 from placement.check.loads.capacity import amount, label
-from placement.check.schedule_case import Timed, seconds
-from placement.check.schedule_moments import moments
+from placement.check.schedules.case import Timed, seconds
+from placement.check.schedules.moments import moments
 from placement.check.violation import Violation, integer, many, show
 
 _Part = tuple[int, str, int, bool]

@@ -8,27 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from placement.check import (
-    admission,
-    origin,
-    schedule_domains,
-    schedule_jobs,
-    schedule_left_out,
-    schedule_moments,
-    schedule_names,
-    schedule_starts,
-    schedule_value,
-    schedule_weights,
-    schedule_work,
-    schedule_zones,
-)
+from placement.check import admission, origin
 from placement.check.case import filtered, identity
 from placement.check.converted import converted
 from placement.check.groups import affinity, gang, topology
 from placement.check.in_nodes import numa
 from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
 from placement.check.queues import quota
-from placement.check.schedule_case import Timed
+from placement.check.schedules import domains, jobs, left_out, moments, names, starts, value, weights, work, zones
+from placement.check.schedules.case import Timed
 from placement.check.violation import Violation
 from placement.collector import collector_paused
 from placement.errors import InputError, PlanError, Problem
@@ -41,13 +29,13 @@ Judge = Callable[[Timed], Iterator[Violation]]
 """A rule over time: looks at a case and yields what breaks it."""
 
 _JUDGES: tuple[Judge, ...] = (
-    schedule_jobs.judge,
-    schedule_work.judge,
-    schedule_starts.judge,
-    schedule_moments.judge,
-    schedule_domains.judge,
-    schedule_zones.judge,
-    schedule_left_out.judge,
+    jobs.judge,
+    work.judge,
+    starts.judge,
+    moments.judge,
+    domains.judge,
+    zones.judge,
+    left_out.judge,
 )
 """Rules that look at all stretches; that of quotas goes by the schedule alone."""
 
@@ -63,14 +51,14 @@ SCHEDULE_RULES: tuple[str, ...] = (
     gang.RULE,
     topology.RULE,
     affinity.RULE,
-    schedule_weights.RULE,
-    schedule_jobs.RULE,
-    schedule_work.LENGTH,
-    schedule_work.STOPS,
-    schedule_starts.RELEASE,
-    schedule_starts.ORDER,
-    schedule_starts.DEADLINE,
-    schedule_starts.WINDOWS,
+    weights.RULE,
+    jobs.RULE,
+    work.LENGTH,
+    work.STOPS,
+    starts.RELEASE,
+    starts.ORDER,
+    starts.DEADLINE,
+    starts.WINDOWS,
     capacity.RULE,
     shares.RULE,
     clients.RULE,
@@ -79,10 +67,10 @@ SCHEDULE_RULES: tuple[str, ...] = (
     tenants.RULE,
     numa.RULE,
     quota.RULE,
-    schedule_left_out.RULE,
-    schedule_value.VALUE,
-    schedule_value.BOUNDS,
-    schedule_value.FIGURES,
+    left_out.RULE,
+    value.VALUE,
+    value.BOUNDS,
+    value.FIGURES,
 )
 """Name of every rule of schedules, in the order in which violations are listed."""
 
@@ -119,7 +107,7 @@ def check_schedule(snapshot: Snapshot, schedule: Schedule, without: Sequence[str
         what = f"found {type(schedule).__name__}, expected a Schedule"
         raise PlanError([Problem("", what, "read a file with placement.load_schedule")])
     snapshot, schedule = verified(snapshot), converted(schedule, Schedule)
-    found = [*_origin(snapshot, schedule), *schedule_weights.judge(schedule)]
+    found = [*_origin(snapshot, schedule), *weights.judge(schedule)]
     try:
         honoured = refuse_unhonoured_in_time(snapshot, schedule.provenance.without if without is None else without)
     except InputError as error:
@@ -127,7 +115,7 @@ def check_schedule(snapshot: Snapshot, schedule: Schedule, without: Sequence[str
             raise
         # the schedule's own words, so the schedule is what is wrong
         return [*found, *origin.fields(error)]
-    unnamed = schedule_names.columns(schedule) or list(schedule_names.names(honoured, schedule))
+    unnamed = names.columns(schedule) or list(names.names(honoured, schedule))
     if unnamed:
         return found + unnamed
     case = Timed(honoured, schedule)
@@ -139,7 +127,7 @@ def check_schedule(snapshot: Snapshot, schedule: Schedule, without: Sequence[str
     for judge in _JUDGES:
         found += judge(case)
     found += quota.judge(honoured, schedule)
-    return found or list(schedule_value.judge(case))
+    return found or list(value.judge(case))
 
 
 def _origin(snapshot: Snapshot, schedule: Schedule) -> list[Violation]:

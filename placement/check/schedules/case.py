@@ -23,7 +23,7 @@ from placement.check.exact import Bools, Ints
 from placement.check.facts.facts import Facts
 from placement.check.facts.names import Names, name_of
 from placement.check.facts.uses import Rows
-from placement.check.schedule_weights import weights_of
+from placement.check.schedules.weights import weights_of
 from placement.check.values.run_time import found_of
 from placement.plan import Tasks
 from placement.snapshot import Job, RunningTask, Snapshot
@@ -82,7 +82,7 @@ class Time:
 
 
 class Timed:
-    """A schedule of which all names and columns are right; see `placement.check.schedule_names`.
+    """A schedule of which all names and columns are right; see `placement.check.schedules.names`.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from placement.check.schedule_case import Timed, milli
+from placement.check.schedules.case import Timed, milli
 from placement.check.violation import Violation
 from placement.figures import figures
 

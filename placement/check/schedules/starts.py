@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.check.schedule_case import Time, Timed, has_end, seconds
-from placement.check.schedule_work import dues
+from placement.check.schedules.case import Time, Timed, has_end, seconds
+from placement.check.schedules.work import dues
 from placement.check.violation import Violation, show
 
 RELEASE, ORDER, DEADLINE, WINDOWS = "arrival", "order", "deadline", "windows"
