@@ -36,6 +36,7 @@ from placement.commands import (
     simulate,
     solve,
 )
+from placement.commands.once import Once
 from placement.errors import InputError, PlacementError
 from placement.interrupts import INTERRUPTED
 from placement.report.terminal import discard, say, tell
@@ -194,21 +195,21 @@ def _options(
         raise typer.Exit(INPUT)
 
 
-app.command()(solve.solve)
-app.command()(check.check)
-app.command()(compare.compare)
-app.command()(repartition.repartition)
-app.command()(partition.partition)
-app.command()(consolidate.consolidate)
-app.command()(preempt.preempt)
-app.command()(sharing.sharing)
-app.command()(schedule.schedule)
-app.command()(simulate.simulate)
-app.command()(instances.instances)
-app.command()(schema.schema)
-app.command()(generate.generate)
-app.command("import")(imports.imports)
-app.command()(exports.export)
+app.command(cls=Once)(solve.solve)
+app.command(cls=Once)(check.check)
+app.command(cls=Once)(compare.compare)
+app.command(cls=Once)(repartition.repartition)
+app.command(cls=Once)(partition.partition)
+app.command(cls=Once)(consolidate.consolidate)
+app.command(cls=Once)(preempt.preempt)
+app.command(cls=Once)(sharing.sharing)
+app.command(cls=Once)(schedule.schedule)
+app.command(cls=Once)(simulate.simulate)
+app.command(cls=Once)(instances.instances)
+app.command(cls=Once)(schema.schema)
+app.command(cls=Once)(generate.generate)
+app.command("import", cls=Once)(imports.imports)
+app.command(cls=Once)(exports.export)
 
 
 def _open_closed_streams() -> None:
