@@ -151,7 +151,7 @@ CHECK: dict[str, set[str]] = {
     "queues": {"violation", "facts", "case"},
     "in_nodes": {"violation", "exact", "filters", "facts", "case", "loads"},
     "waiting": {"violation", "exact", "filters", "facts", "case", "loads"},
-    "running": {"violation", "filters", "facts", "case", "loads"},
+    "running": {"violation", "filters", "facts", "case", "loads", "queues"},
     "values": {"violation", "exact", "filters", "facts", "case", "groups", "waiting"},
 }
 """Rooms of the judge and files beside them, lowest first, and which others each may import; `schedules` may all."""

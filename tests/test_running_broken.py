@@ -6,6 +6,7 @@ import importlib
 import json
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from check_cases import plan_of
@@ -18,7 +19,7 @@ from shared_cases import CGROUP, CUDA, GIB, POLICIES, WAYS, card, fits, job, nod
 import placement as pl
 from placement.check import RULES, RUNNING, check, overfull, running_notes
 from placement.check.running.overfull import breaches
-from placement.snapshot import Gpu, Job, Node, Policy, Running, RunningTask, Snapshot, Task, TaskGroup
+from placement.snapshot import Duration, Gpu, Job, Node, Policy, Queue, Running, RunningTask, Snapshot, Task, TaskGroup
 from placement.snapshot.read import dumps, verified
 
 # --- one line for each ----------------------------------------------------------------------------------------
@@ -213,6 +214,67 @@ def test_the_terminal_tells_once(tmp_path: Path) -> None:
     listed = json.loads(placement("check", file, made, "--format", "json").stdout)
     assert listed["valid"]
     assert [f"{RUNNING}{line}" for line in listed["running"]] == running_notes(crowd(9))
+
+
+# --- queues beyond a quota ------------------------------------------------------------------------------------
+
+
+def beyond(**queue: Any) -> Snapshot:
+    """Return 4 cards of H in use by b, which with a shares what is above; 4 are free, and one job of each waits."""
+    group = TaskGroup(name="w", task=Task(gpus=4))
+    place = RunningTask(group="w", index=0, node="n", gpus=(0, 1, 2, 3))
+    ends = Duration(seconds=100)
+    queues = (
+        Queue(name="top", quota={"H": 1}),
+        Queue(name="a", parent="top", quota={"H": 2}, lending_limit={"H": 1}),
+        Queue(name="b", parent="top", **queue),
+    )
+    waits = [replace(job(f"{name}-new", 1, duration=ends), queue=name) for name in "ab"]
+    old = Job(name="old", queue="b", duration=ends, groups=(group,), running=Running(tasks=(place,)))
+    return Snapshot(nodes=(node("n", Gpu(model="H", count=8)),), queues=queues, jobs=(old, *waits))
+
+
+@pytest.mark.parametrize(
+    ("queue", "lines"),
+    [
+        # b may use 1 + 1; top has 1, 1 that a lends, and 1 of b, and b uses all of its 4 there
+        (
+            {"quota": {"H": 1}, "borrowing_limit": {"H": 1}},
+            [
+                "queue b uses 4 cards of H, at most 2 by its quota",
+                "queue top uses 4 cards of H, at most 3 by its quota",
+            ],
+        ),
+        # top has 1, 1 of a and 1 of b, of whose 4 cards 2 are those that it never lends: 2 of 3 are used there
+        (
+            {"quota": {"H": 3}, "borrowing_limit": {"H": 0}, "lending_limit": {"H": 1}},
+            ["queue b uses 4 cards of H, at most 3 by its quota"],
+        ),
+        ({"quota": {"H": 4}}, []),
+    ],
+    ids=["both", "one", "none"],
+)
+def test_queues_that_are_beyond_a_quota_are_told(queue: dict[str, Any], lines: list[str], tmp_path: Path) -> None:
+    snapshot = beyond(**queue)
+    due = [f"{RUNNING}{line}" for line in lines]
+    plan, schedule = pl.solve(snapshot), pl.schedule(snapshot)
+    for answer in (plan, schedule):
+        assert [note for note in answer.notes if note.startswith(RUNNING)] == due
+        assert pl.check(snapshot, answer) == []
+    wrong = schedule.notes.index(due[0]) if due else len(schedule.notes)
+    notes = [*schedule.notes[:wrong], f"{RUNNING}queue b uses 5 cards of H", *schedule.notes[wrong + 1 :]]
+    (violation,) = pl.check(snapshot, replace(schedule, notes=notes))
+    assert str(violation).startswith(f"notes: notes[{wrong}]: queue b uses 5 cards of H: running work of the snapshot")
+    without = pl.solve(snapshot, without=["queues"])
+    assert not any(note.startswith(RUNNING) for note in without.notes)
+    file, made = tmp_path / "s.json", tmp_path / "made.json"
+    file.write_bytes(dumps(snapshot))
+    for command in ("solve", "schedule"):
+        said, judged = placement(command, file, "-o", made), placement("check", file, made)
+        assert said.exit_code == judged.exit_code == 0
+        for text in (said.stdout, judged.stdout):
+            assert text.count("Broken by running work\n") == bool(lines)
+            assert all(text.count(line) == 1 for line in lines)
 
 
 # --- names of rules -------------------------------------------------------------------------------------------

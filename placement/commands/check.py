@@ -14,13 +14,14 @@ from placement.check import check as judge
 from placement.commands.files import STANDARD, Output, read_snapshot, refuse_two_standard_inputs
 from placement.commands.options import Format, FormatOption, NodeOption, SnapshotArgument, WithoutOption
 from placement.errors import InputError, UsageError
-from placement.honoured import refuse_unhonoured_in_plan, timeless
+from placement.honoured import refuse_unhonoured_in_plan, refuse_unhonoured_in_time
 from placement.plan import Plan
 from placement.planning import load_plan_or_schedule
 from placement.report.layout import layout, node_of
 from placement.report.table import CARRIED
 from placement.report.terminal import console, counted, plain
 from placement.snapshot import Snapshot
+from placement.timetable import Schedule
 
 VIOLATED = 1
 """Exit code of a plan or schedule with violations."""
@@ -52,8 +53,7 @@ def check(
     if inside and not isinstance(judged, Plan):
         raise UsageError.one("a schedule has no one picture of a node", "leave --node out", path="--node")
     violations = judge(cluster, judged, without or None)
-    cluster = cluster if isinstance(judged, Plan) else timeless(cluster)
-    carried = _carried(cluster, without or judged.provenance.without)
+    carried = _carried(cluster, judged, without or judged.provenance.without)
     if format is Format.JSON:
         found = [{"rule": v.rule, "path": v.path, "what": v.what} for v in violations[:MOST]]
         record = {"valid": not found, "total": len(violations), "violations": found, "running": carried}
@@ -80,10 +80,11 @@ def check(
         raise typer.Exit(VIOLATED)
 
 
-def _carried(snapshot: Snapshot, without: Sequence[str]) -> list[str]:
+def _carried(snapshot: Snapshot, judged: Plan | Schedule, without: Sequence[str]) -> list[str]:
     """Return the rules that running work breaks by itself; none where the plan names wrong fields, which is said."""
     try:
-        honoured = refuse_unhonoured_in_plan(snapshot, without)
+        refuse = refuse_unhonoured_in_plan if isinstance(judged, Plan) else refuse_unhonoured_in_time
+        honoured = refuse(snapshot, without)
     except InputError:
         return []
     return [note.removeprefix(RUNNING) for note in running_notes(honoured)]

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from placement.report.table import EXAMPLES, grouped, lines
+from placement.report.table import EXAMPLES, grouped, noted
 from placement.report.terminal import counted, number, percent, plain, table
 from placement.snapshot import Snapshot
 from placement.snapshot.fields import Names
@@ -46,7 +46,7 @@ def schedule_report(snapshot: Snapshot, schedule: Schedule, compared: Sequence[S
     if compared:
         parts += [comparison_table(snapshot, schedule, compared), Text()]
     parts += grouped("Jobs without a start", [(one.job, f"{one.reason}: {one.detail}") for one in schedule.left_out])
-    parts += lines("Notes", [*_late(snapshot, schedule), *schedule.notes])
+    parts += noted(schedule.notes, [*_late(snapshot, schedule)])
     return Group(*parts[:-1])
 
 

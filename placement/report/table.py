@@ -56,9 +56,7 @@ def plan_report(snapshot: Snapshot, plan: Plan) -> RenderableType:
     if picture.fits(snapshot, plan):
         parts += [picture.text(snapshot, plan), Text()]
     parts += grouped("Jobs that do not run in full", [(item.job, item.detail) for item in plan.pending])
-    carried = [note.removeprefix(RUNNING) for note in plan.notes if note.startswith(RUNNING)]
-    parts += lines(CARRIED, carried, len(carried))
-    parts += lines("Notes", [note for note in plan.notes if not note.startswith(RUNNING)])
+    parts += noted(plan.notes)
     return Group(*parts[:-1])
 
 
@@ -135,6 +133,13 @@ def grouped(heading: str, jobs: Sequence[tuple[str, str]]) -> list[RenderableTyp
         more = f" and {number(len(found) - EXAMPLES)} more" if len(found) > EXAMPLES else ""
         grid.add_row(number(len(found)), Text("\n").join([plain(detail), plain(f"{named}{more}", "dim")]))
     return [Text(heading, "bold"), grid, Text()]
+
+
+def noted(notes: Sequence[str], first: Sequence[str] = ()) -> list[RenderableType]:
+    """Return what running work breaks, and the other notes behind some that come first."""
+    carried = [note.removeprefix(RUNNING) for note in notes if note.startswith(RUNNING)]
+    others = [note for note in notes if not note.startswith(RUNNING)]
+    return [*lines(CARRIED, carried, len(carried)), *lines("Notes", [*first, *others])]
 
 
 def lines(heading: str, listed: Sequence[str], most: int = 3 * EXAMPLES) -> list[RenderableType]:

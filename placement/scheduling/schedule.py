@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from placement import arguments
+from placement.check import running_notes
 from placement.check.schedules.judge import check_schedule
 from placement.errors import SolverError
 from placement.honoured import refuse_unhonoured_in_time
@@ -91,7 +92,8 @@ def schedule(
     arguments.refuse_aim(objective)
     snapshot = verified(snapshot)
     aim = aim_of(snapshot.policy) if objective is None else objective
-    work = compile_work(with_aim(refuse_unhonoured_in_time(snapshot, without), aim))
+    honoured = refuse_unhonoured_in_time(snapshot, without)
+    work = compile_work(with_aim(honoured, aim))
     compiled = time.monotonic()
     deadline = math.inf if time_limit is None else began + time_limit - _afterwards(work, compiled - began)
     limits = Limits(deadline, float(gap))
@@ -109,7 +111,7 @@ def schedule(
         without=tuple(without),
     )
     meant = objective is not None or snapshot.policy.objectives in (Policy().objectives, (aim,))
-    notes = [] if meant else [OTHER_AIM]
+    notes = [*([] if meant else [OTHER_AIM]), *running_notes(honoured)]
     made = schedule_of(work, found.table, found.bound, found.stop, provenance, digest(snapshot), notes, snapshot)
     violations = check_schedule(snapshot, made)
     if violations:

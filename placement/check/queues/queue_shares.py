@@ -26,9 +26,7 @@ def judge(case: Case) -> Iterator[Violation]:
     if not snapshot.queues:
         return
     held = HeldCards(snapshot)
-    old: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
-    for job, amounts in held.of_running():
-        add(old[job.queue], amounts)
+    old = _of_running(held)
     now: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
     for queue, amounts in old.items():
         add(now[queue], amounts)
@@ -38,6 +36,21 @@ def judge(case: Case) -> Iterator[Violation]:
         yield from _beyond_shares(snapshot, old, now)
     for queue, model, used, limit in quota.exceeded(snapshot.queues, old, now):
         yield _violation(queue, model, used, limit, "quota")
+
+
+def running_beyond(snapshot: Snapshot) -> Iterator[str]:
+    """Yield what running work uses beyond a quota, each as queue, cards and limit."""
+    if snapshot.queues:
+        for queue, model, used, limit in quota.exceeded(snapshot.queues, {}, _of_running(HeldCards(snapshot))):
+            yield _violation(queue, model, used, limit, "quota").what
+
+
+def _of_running(held: HeldCards) -> dict[str, Amounts]:
+    """Return the cards that running work of each queue holds."""
+    found: dict[str, Amounts] = defaultdict(lambda: defaultdict(Fraction))
+    for job, amounts in held.of_running():
+        add(found[job.queue], amounts)
+    return found
 
 
 def _beyond_shares(snapshot: Snapshot, old: Mapping[str, Amounts], now: Mapping[str, Amounts]) -> Iterator[Violation]:

@@ -15,6 +15,7 @@ from placement.check.facts.uses import nothing
 from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
 from placement.check.loads.capacity import amount, exceeds, in_order, label
 from placement.check.loads.limits import name
+from placement.check.queues import queue_shares
 from placement.check.running.unmet import unmet
 from placement.check.violation import decimal, many, of_jobs, show
 from placement.snapshot import Snapshot
@@ -37,8 +38,8 @@ def overfull(snapshot: Snapshot) -> list[str]:
     """Return one line for each place in which running work alone breaks a rule.
 
     Such are node resources, cards and caps that are over-full, cards with too many tasks, cards that do not give a task
-    what it asks for (see `placement.check.running.unmet`), and places in which tenants are together that are to be kept
-    apart.
+    what it asks for (see `placement.check.running.unmet`), places in which tenants are together that are to be kept
+    apart, and queues beyond a quota.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def overfull(snapshot: Snapshot) -> list[str]:
     -------
     list of str
         Such as ``"n-3 gpu 1: shares add up to 1.25, at most 1 (jobs a, b)"``; nodes in the order of the snapshot, then
-        caps, then tenants.
+        caps, tenants and queues.
     """
     return [breach.what for breach in breaches(snapshot)]
 
@@ -86,7 +87,8 @@ def breaches(snapshot: Snapshot) -> list[Breach]:
                 text = f"adds up to {amount(facts, resource, taken)}, at most {amount(facts, resource, cap)}"
                 what = f"{name(snapshot.limits[index])}: {label(resource)} in use {text}"
                 found.append(Breach(limits.RULE, what))
-    return [*found, *(Breach(tenants.RULE, what) for what in tenants.together(facts, load))]
+    found += [Breach(tenants.RULE, what) for what in tenants.together(facts, load)]
+    return [*found, *(Breach(queue_shares.RULE, what) for what in queue_shares.running_beyond(snapshot))]
 
 
 Entry = tuple[int, int, bool, int, int, Breach]

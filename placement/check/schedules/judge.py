@@ -15,6 +15,7 @@ from placement.check.groups import affinity, gang, topology
 from placement.check.in_nodes import numa
 from placement.check.loads import capacity, clients, device_memory, limits, shares, tenants
 from placement.check.queues import quota
+from placement.check.running import notes
 from placement.check.schedules import domains, jobs, left_out, moments, names, starts, value, weights, work, zones
 from placement.check.schedules.case import Timed
 from placement.check.violation import Violation
@@ -68,6 +69,7 @@ SCHEDULE_RULES: tuple[str, ...] = (
     numa.RULE,
     quota.RULE,
     left_out.RULE,
+    notes.RULE,
     value.VALUE,
     value.BOUNDS,
     value.FIGURES,
@@ -127,6 +129,7 @@ def check_schedule(snapshot: Snapshot, schedule: Schedule, without: Sequence[str
     for judge in _JUDGES:
         found += judge(case)
     found += quota.judge(honoured, schedule)
+    found += notes.untrue(honoured, schedule.notes)
     return found or list(value.judge(case))
 
 
