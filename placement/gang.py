@@ -8,7 +8,7 @@ branch runs when at least `minimum` copies do. The job's root is a branch of one
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, takewhile
 
@@ -127,6 +127,12 @@ def is_tied(group: Group) -> bool:
 def is_flat(root: Branch) -> bool:
     """Return whether every group of the job is a leaf that the job needs."""
     return root.count == 1 and root.min_groups == len(root.children) and all(isinstance(c, Leaf) for c in root.children)
+
+
+def at_most(root: Branch, counts: Sequence[int]) -> Branch:
+    """Return a flat gang that wants no more than so many tasks of each leaf, and needs as many as before."""
+    children = tuple(replace(child, count=counts[child.leaf]) for child in root.children if isinstance(child, Leaf))
+    return replace(root, children=children)
 
 
 def runs(root: Branch, placed: Sequence[Sequence[int]]) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from placement.gang import Branch, Leaf
+from placement.gang import Branch, Leaf, at_most
 from placement.heuristics.domains import Domains
 from placement.heuristics.gangs import Gang, Placed, Spot
 from placement.heuristics.group_orders import other_orders
@@ -59,6 +60,7 @@ class Filling:
         ]
         self._domains = Domains(self._nodes) if any(self._tied) else None
         self._reordered = [other_orders(instance, one) if reorder else () for one in instance.job_classes]
+        self._fewer: dict[tuple[int, Branch, tuple[int, ...]], JobClass] = {}
         self._deadline = deadline
         self._row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
         self._placed = 0
@@ -87,8 +89,16 @@ class Filling:
     def _kind_of(self, job_class: JobClass) -> int:
         return self._gangs.setdefault((job_class.root, job_class.affinity), len(self._gangs))
 
-    def serve(self, number: int, kept: list[Placed]) -> list[Placed]:
-        """Place what fits of a job of some class around what it has already; return all its tasks."""
+    def serve(self, number: int, kept: list[Placed], most: tuple[int, ...] = ()) -> list[Placed]:
+        """Place what fits of a job of some class around what it has already; return all its tasks.
+
+        Parameters
+        ----------
+        number : int
+        kept : list of Placed
+        most : tuple of int
+            Most tasks of each leaf, no fewer than it needs; all that it wants where there are none. Of flat gangs.
+        """
         shape = self._single[number]
         if shape is not None and not kept:
             return self._serve_single(shape)
@@ -97,13 +107,13 @@ class Filling:
             return kept  # nothing was given back since the same was refused, or nothing has changed at all
         if self._tied[number] and kept:
             return kept  # it is not known in which domains it might grow
-        gang = self._gang(number, self._instance.job_classes[number])
+        gang = self._gang(number, self._at_most(number, self._instance.job_classes[number], most))
         gang.resume(kept)
         try:
             if kept or gang.start():
                 gang.grow()
             else:
-                gang = self._in_other_orders(number) or gang
+                gang = self._in_other_orders(number, most) or gang
             if not len(gang):
                 self._refused_at[self._kind[number]] = self._placed
         except OutOfTimeError:
@@ -117,10 +127,20 @@ class Filling:
         """Return whether a job of some class that was refused is refused until something is given back."""
         return self._single[number] is not None or self._alike[number]
 
-    def _in_other_orders(self, number: int) -> Gang | None:
+    def _at_most(self, number: int, job_class: JobClass, most: tuple[int, ...]) -> JobClass:
+        """Return a job class, or one of its other orders, with so many tasks of each leaf at most."""
+        if not most:
+            return job_class
+        key = number, job_class.root, most
+        if key not in self._fewer:
+            leaves = tuple(replace(leaf, count=most[leaf.leaf]) for leaf in job_class.leaves)
+            self._fewer[key] = replace(job_class, root=at_most(job_class.root, most), leaves=leaves)
+        return self._fewer[key]
+
+    def _in_other_orders(self, number: int, most: tuple[int, ...] = ()) -> Gang | None:
         """Return a gang that was placed in the first order of its groups in which it fits; None if it fits in none."""
         for job_class in self._reordered[number]:
-            gang = self._gang(number, job_class)
+            gang = self._gang(number, self._at_most(number, job_class, most))
             if gang.start():
                 gang.grow()
                 return gang

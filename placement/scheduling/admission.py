@@ -13,7 +13,7 @@ from placement.gang import least_of
 from placement.heuristics.gangs import Placed
 from placement.instance import Instance, Ints
 from placement.quota import ALL, Cards, Quotas, Short
-from placement.scheduling.counting import members
+from placement.scheduling.counting import fewer, members
 from placement.scheduling.work import Work
 from placement.snapshot import Task
 from placement.snapshot.leaves import leaf_tasks
@@ -85,6 +85,7 @@ class Admission:
         self._models: dict[int, tuple[frozenset[str], ...]] = {}
         self._needs: dict[tuple[int, int], tuple[tuple[frozenset[str], Cards], ...]] = {}
         self._nodes: dict[frozenset[str], Ints] = {}
+        self._ways: dict[int, list[tuple[int, ...]]] = {}
 
     @classmethod
     def of(cls, work: Work) -> Admission | None:
@@ -159,14 +160,30 @@ class Admission:
             self._nodes[shut] = np.flatnonzero(np.array(right)[instance.node_class])
         return self._nodes[shut]
 
-    def trimmed(self, job: int, tasks: Sequence[Placed]) -> int:
-        """Return with how many of its first tasks a job may be started; 0 for none.
+    def admitted(self, job: int, tasks: tuple[Placed, ...]) -> tuple[Placed, ...]:
+        """Return the tasks with which a job may be started, of those that are placed; none where it may not.
 
-        Fewer than are placed are tried where it does not matter which of them these are.
+        Fewer than all are tried where it does not matter which of a group these are.
         """
-        fewer = members(self._work.instance.job_classes[self._class[job]])
-        least = min(len(tasks), fewer.start) if fewer else len(tasks)
-        return next((n for n in range(len(tasks), least - 1, -1) if self.short_by(job, tasks[:n]) is None), 0)
+        if self.short_by(job, tasks) is None:
+            return tasks
+        for some in self._fewer(job, tasks):
+            if self.short_by(job, some) is None:
+                return some
+        return ()
+
+    def _fewer(self, job: int, tasks: tuple[Placed, ...]) -> Iterator[tuple[Placed, ...]]:
+        """Yield the first tasks of each group, with which a job may run, most first."""
+        one = self._work.instance.job_classes[self._class[job]]
+        for count in reversed(members(one)):
+            if count < len(tasks):
+                yield tasks[:count]
+        of_leaf = [[task for task in tasks if task[0] == leaf.leaf] for leaf in one.leaves]
+        if self._class[job] not in self._ways:
+            self._ways[self._class[job]] = fewer(one)[::-1]
+        for counts in self._ways[self._class[job]]:
+            if all(count <= len(placed) for count, placed in zip(counts, of_leaf, strict=True)):
+                yield tuple(task for count, placed in zip(counts, of_leaf, strict=True) for task in placed[:count])
 
     # --- what a job needs ----------------------------------------------------------------------------------------
 

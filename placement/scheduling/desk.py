@@ -84,7 +84,7 @@ class Desk(View):
 
     # --- doing ---------------------------------------------------------------------------------------------------
 
-    def fit(self, job: int, within: Ints | None = None) -> tuple[Placed, ...] | None:
+    def fit(self, job: int, within: Ints | None = None, most: tuple[int, ...] = ()) -> tuple[Placed, ...] | None:
         """Place a job that waits, and return where, or None where it does not fit; see `settle` and `withdraw`.
 
         Its queue may use what it takes there.
@@ -94,25 +94,27 @@ class Desk(View):
         job : int
         within : int array, optional
             Nodes that it may use; all if absent.
+        most : tuple of int
+            Most tasks of each of its groups, see `placement.scheduling.counting.fewer`; all if there are none.
         """
         if self.admission is None:
-            return self._place(job, within)
+            return self._place(job, within, most)
         self.short.pop(job, None)
         short = self.admission.short_at_least(job)
         if short is not None:
             self.short[job] = short
             return None
-        tasks = self._admitted(job, self._place(job, within))
+        tasks = self._admitted(job, self._place(job, within, most))
         if tasks is None and job in self.short:
             for nodes in self.admission.confinements(job):
                 some = nodes if within is None else np.intersect1d(nodes, within)
-                tasks = self._admitted(job, self._place(job, some))
+                tasks = self._admitted(job, self._place(job, some, most))
                 if tasks is not None:
                     del self.short[job]
                     break
         return tasks
 
-    def _place(self, job: int, within: Ints | None = None) -> tuple[Placed, ...] | None:
+    def _place(self, job: int, within: Ints | None = None, most: tuple[int, ...] = ()) -> tuple[Placed, ...] | None:
         """Place a job where no window is in the way, on some nodes or on all, whatever its queue may use."""
         if not self.may_fit(job):
             return None
@@ -120,7 +122,7 @@ class Desk(View):
         while True:
             if kept_to:
                 self.filling.keep_to(self._open(job, within, length))
-            tasks = self.filling.serve(self._class[job], [])
+            tasks = self.filling.serve(self._class[job], [], most)
             self._free -= self.units_of(job, tasks)
             if kept_to:
                 self.filling.keep_to(None)
@@ -136,22 +138,23 @@ class Desk(View):
         """Return the tasks, of those that are placed, with which the quota admits a job; take the others back."""
         if tasks is None or self.admission is None:
             return tasks
-        count = self.admission.trimmed(job, tasks)
-        if count < len(tasks):
+        some = self.admission.admitted(job, tasks)
+        if not some:
             short = self.admission.short_by(job, tasks)
-            if not count and short is not None:
+            if short is not None:
                 self.short.setdefault(job, short)
-        return self.cut(job, tasks, count)
+        return self.keep(job, tasks, some)
 
-    def cut(self, job: int, tasks: tuple[Placed, ...], count: int) -> tuple[Placed, ...] | None:
-        """Return the first of the tasks that `fit` has placed and take the others back; all where those are no use."""
-        if count >= len(tasks):
+    def keep(self, job: int, tasks: tuple[Placed, ...], some: tuple[Placed, ...]) -> tuple[Placed, ...] | None:
+        """Return some of the tasks that `fit` has placed and take the others back; all where those are no use."""
+        if len(some) == len(tasks):
             return tasks
-        self.withdraw(job, tasks[count:])
-        if count and self._is_no_use(job, tasks[:count]):
-            self.withdraw(job, tasks[:count])
+        kept = set(some)
+        self.withdraw(job, [task for task in tasks if task not in kept])
+        if some and self._is_no_use(job, some):
+            self.withdraw(job, some)
             return None
-        return tasks[:count] or None
+        return some or None
 
     def withdraw(self, job: int, tasks: Sequence[Placed]) -> None:
         """Take back what `fit` has placed."""

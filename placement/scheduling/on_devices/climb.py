@@ -59,7 +59,7 @@ class Climb:
         self._bench, self._climbing, self._most_stopped = bench, climbing, most_stopped
         self._random = random.Random(seed)
         self._stoppable = bench.stoppable()
-        self._elastic = [job for job in (*bench.waiting, *self._stoppable) if bench.members(job)]
+        self._elastic = [job for job in (*bench.waiting, *self._stoppable) if bench.exactly(job)]
         self.passes = 0
         self._at, self._score = Choice(()), WORST
 
@@ -146,10 +146,9 @@ class Climb:
         elastic = [job for job in self._elastic if job in at.order]
         if elastic and (not self._bench.within or self._random.random() < 0.5):
             job = self._random.choice(elastic)
-            count = self._random.choice(self._bench.members(job))
-            spans = [(count, count), (count, NEVER), (0, NEVER)]
-            least, most = self._random.choice(spans)
-            ways[job] = replace(ways.get(job, ANY_WAY), least=least, most=most)
+            exactly = self._random.choice(self._bench.exactly(job))
+            chosen = self._random.choice([exactly, Way(exactly.least), ANY_WAY])
+            ways[job] = replace(chosen, within=ways.get(job, ANY_WAY).within)
         elif self._bench.within and at.order:
             job = self._random.choice(at.order)
             number = self._random.choice([-1, *range(len(self._bench.within))])

@@ -7,10 +7,10 @@ greedy rule chooses on the nodes that a job keeps to is not looked into, so what
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations, product
 
-from placement.scheduling.desk import NEVER
-from placement.scheduling.on_devices.passing import Bench, Way
+from placement.scheduling.on_devices.passing import ANY_WAY, Bench
 from placement.scheduling.profile import Profile, Reserved
 from placement.scheduling.timing import Timetable
 from placement.solver import Limits
@@ -109,15 +109,15 @@ class Orders:
         live = self._bench.desk.live
         ends = [placed[other].end if other in placed else live[other].end for other in self._work.after[job]]
         since = max([int(self._work.release[job]), moment, *ends])
-        counts = [(count, count) for count in reversed(self._bench.members(job))] or [(0, NEVER)]
+        ways = [*reversed(self._bench.exactly(job))] or [ANY_WAY]
         within = range(-1, len(self._bench.within) if sets else 0)
         found: list[Reserved] = []
-        for (least, most), number in product(counts, within):
+        for way, number in product(ways, within):
             if self.tries <= 0 or not self._limits.left:
                 self.tries = 0
                 break
             self.tries -= 1
-            one = self._bench.earliest(profile, job, since, Way(least, most, number))
+            one = self._bench.earliest(profile, job, since, replace(way, within=number))
             if one is not None and one not in found:
                 found.append(one)
         return found

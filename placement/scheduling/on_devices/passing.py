@@ -23,7 +23,7 @@ from placement.heuristics.gangs import Placed
 from placement.heuristics.rule import Rule
 from placement.instance import Ints
 from placement.quota import Short
-from placement.scheduling.counting import members
+from placement.scheduling.counting import fewer, members
 from placement.scheduling.desk import NEVER, Desk, Live
 from placement.scheduling.hopeless import hopeless
 from placement.scheduling.left_out import with_all_after
@@ -41,6 +41,8 @@ class Way:
     ----------
     least, most : int
         Number of its tasks that run, if it is a gang that may run with fewer than all.
+    each : tuple of int
+        Most tasks of each of its groups, if it is such a gang of several; none for all of them.
     within : int
         Number of the set of nodes that it keeps to, see `Bench.within`; -1 for any.
     """
@@ -48,6 +50,7 @@ class Way:
     least: int = 0
     most: int = NEVER
     within: int = -1
+    each: tuple[int, ...] = ()
 
 
 ANY_WAY = Way()
@@ -103,6 +106,7 @@ class Bench:
         self._latest: _Pass | None = None
         self._kept: _Pass | None = None
         self._faster: dict[int, list[Ints | None]] = {}
+        self._exactly: dict[int, list[Way]] = {}
         admission = self.desk.admission
         for job in range(work.jobs):
             if job in work.ongoing:
@@ -181,9 +185,14 @@ class Bench:
 
     # --- one job -------------------------------------------------------------------------------------------------
 
-    def members(self, job: int) -> range:
-        """Return with how many tasks a job may run that may run with fewer than all; nothing for another."""
-        return members(self.work.instance.job_classes[int(self.work.instance.job_class[job])])
+    def exactly(self, job: int) -> list[Way]:
+        """Return with how many tasks a job may run that may run with fewer than all, fewest first; none for another."""
+        number = int(self.work.instance.job_class[job])
+        if number not in self._exactly:
+            one = self.work.instance.job_classes[number]
+            of_groups = [Way(sum(counts), each=counts) for counts in fewer(one)]
+            self._exactly[number] = of_groups or [Way(count, count) for count in members(one)]
+        return self._exactly[number]
 
     def earliest(
         self, profile: Profile, job: int, since: int, way: Way = ANY_WAY, room: Room | None = None
@@ -200,12 +209,12 @@ class Bench:
         desk = self.desk
 
         def fit(job: int) -> tuple[Placed, ...] | None:
-            tasks = desk.fit(job, within)
+            tasks = desk.fit(job, within, way.each)
             if tasks is None or len(tasks) < way.least:
                 if tasks is not None:
                     desk.withdraw(job, tasks)
                 return None
-            return desk.cut(job, tasks, min(way.most, len(tasks)))
+            return desk.keep(job, tasks, tasks[: way.most])
 
         return fit
 
