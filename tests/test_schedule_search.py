@@ -8,7 +8,9 @@ from collections import Counter
 from itertools import combinations, permutations, product
 from random import Random
 
+import msgspec
 import pytest
+from brute_schedules import optimum
 
 import placement
 from placement.scheduling.baselines import BASELINES, baseline
@@ -108,7 +110,7 @@ def test_few_jobs_are_settled_as_by_brute_force(seed: int) -> None:
 
 
 def test_seconds_beside_years_are_not_settled_moment_by_moment() -> None:
-    """Few starts come into question, but each would hold cards for hundreds of millions of moments."""
+    """Few starts come into question, but each would hold cards for hundreds of millions of moments: no prices."""
     nodes = (Node(name="n", gpus=(Gpu(model="A", count=SIZE),)),)
     busy = Running(tasks=(RunningTask(group="w", index=0, node="n", gpus=(0,)),))
     for others in ((job("y", 1, 4, 315_360_000),), (job("x", 1, 1, 1), job("r", 1, 1, 315_360_000, running=busy))):
@@ -116,7 +118,42 @@ def test_seconds_beside_years_are_not_settled_moment_by_moment() -> None:
         by_counts = counted(compile_work(snapshot))
         assert by_counts is not None
         waits = [number for number, one in enumerate(snapshot.jobs) if one.running is None]
-        assert labels.Few.of(by_counts, parallel(by_counts, waits, present(by_counts))) is None
+        few = labels.Few.of(by_counts, parallel(by_counts, waits, present(by_counts)))
+        assert few is not None
+        assert not few.priced
+        found = placement.schedule(snapshot)
+        assert (found.status, found.stop) == ("proven", "optimal")
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_what_lasts_for_years_is_settled_as_by_brute_force(seed: int) -> None:
+    """As drawn, but some of the jobs take a hundred million times as long, and some half a second more."""
+    rng, drawn = Random(seed), random_cluster(seed, 4)
+    jobs = [
+        msgspec.structs.replace(one, duration=msgspec.structs.replace(one.duration, seconds=seconds))
+        for one in drawn.jobs
+        if one.duration is not None
+        for seconds in (one.duration.seconds * rng.choice((1, 1, 1e8)) + rng.choice((0, 0, 0.5)),)
+    ]
+    nodes = tuple(Node(name=f"n{node}", gpus=drawn.nodes[0].gpus) for node in range(drawn.nodes[0].count))
+    known = optimum(Snapshot(nodes=nodes, jobs=tuple(map(_stated, jobs))))
+    assert known is not None
+    found = placement.schedule(Snapshot(nodes=drawn.nodes, jobs=tuple(jobs)))
+    assert (round(1000 * found.value), found.status) == (known[0], "proven")
+
+
+def _stated(one: Job) -> Job:
+    (group,) = one.groups
+    return msgspec.structs.replace(one, groups=(msgspec.structs.replace(group, min_count=group.count),))
+
+
+def test_more_than_a_few_jobs_of_years_are_left_to_the_rest_of_the_search() -> None:
+    years = [job(f"y{number}", 1, 4, 315_360_000 + number) for number in range(labels.MOST_UNPRICED + 1)]
+    for count, few in ((labels.MOST_UNPRICED, True), (labels.MOST_UNPRICED + 1, False)):
+        by_counts = counted(compile_work(cluster(1, *years[:count])))
+        assert by_counts is not None
+        first = parallel(by_counts, range(count), present(by_counts))
+        assert (labels.Few.of(by_counts, first) is not None) == few
 
 
 @pytest.mark.parametrize("seed", range(40, 46))

@@ -19,15 +19,18 @@ from functools import reduce
 from itertools import combinations
 
 from placement.scheduling.bounds.remaining import Ends, Job, Remaining
-from placement.scheduling.counts import NO_DEADLINE, Counted
+from placement.scheduling.counts import Counted
 from placement.scheduling.few.arranged import MOST_LOOKED, Arranged
+from placement.scheduling.few.jobs import jobs_of, running_of
 from placement.scheduling.few.measures import MEASURES, Node, horizon_of, measures, prices_of
 from placement.scheduling.passes import Pass
 
-MOST_JOBS, MOST_NODES, MOST_SLOTS = 16, 8, 20_000
-"""Jobs, nodes, and starts of all jobs together, up to which this is tried."""
+MOST_SLOTS = 20_000
+"""Starts of all jobs together up to which this is tried."""
 MOST_HELD = 16_000_000
 """Slots of time in which these jobs hold cards, of all starts together, times measures: what prices are made from."""
+MOST_UNPRICED = 8
+"""Jobs up to which this is tried without prices, where they last for so many slots that these would take too long."""
 MOST_LABELS, MOST_FIRST, MOST_APART = 50_000, 3_000, 25_000
 """Labels after which it is given up: with nodes taken together, told apart, and that with what is proven of starts."""
 ROUNDING = 1e-6
@@ -72,17 +75,23 @@ class Few:
         Milliseconds that divide all times.
     running : sequence of Node
         What runs now, by node.
+
+    Attributes
+    ----------
+    priced : bool
+        Whether prices of cards tell what the rest costs at least; if not, only run times do.
     """
 
     def __init__(self, work: Counted, jobs: Sequence[Job], unit: int, running: Sequence[Node]) -> None:
         self._nodes, self._size = len(work.free), int(work.free[0])
         self._jobs, self._unit, self._running = jobs, unit, running
+        self.priced = True
 
     @classmethod
     def of(cls, work: Counted, best: Pass) -> Few | None:
         """Return the jobs of a schedule, or None where they are not for this method."""
         size = int(work.free[0]) if len(work.free) else 0
-        jobs = _jobs(work, best, size)
+        jobs = jobs_of(work, best, size)
         if jobs is None:
             return None
         times = [time for job in jobs for time in (job.length, job.release)]
@@ -92,13 +101,14 @@ class Few:
             work,
             [Job(one.job, one.release // unit, one.length // unit, one.weight, one.cards, one.tasks) for one in jobs],
             unit,
-            _running(work, unit),
+            running_of(work, unit),
         )
         last = few._last(best.value // unit)
         starts = [end - one.release + 1 for one, end in zip(few._jobs, last, strict=True)]
         held = sum(number * one.length for number, one in zip(starts, few._jobs, strict=True))
         horizon = horizon_of(few._jobs, last, few._running)
-        return None if sum(starts) > MOST_SLOTS or max(held, horizon) * (MEASURES + 1) > MOST_HELD else few
+        few.priced = sum(starts) <= MOST_SLOTS and max(held, horizon) * (MEASURES + 1) <= MOST_HELD
+        return few if few.priced or len(jobs) <= MOST_UNPRICED else None
 
     def settle(self, known: int, apart: bool, deadline: float = math.inf, proven: Ends | None = None) -> Settled | None:
         """Return what can be shown, given the value of a schedule; None where it takes too long.
@@ -117,11 +127,11 @@ class Few:
         first, last = self._within(value, proven)
         if any(low > high for low, high in zip(first, last, strict=True)):
             return Settled((), known)
-        prices = prices_of(self._jobs, last, self._size, self._running)
+        prices = prices_of(self._jobs, last, self._size, self._running) if self.priced else None
         space = _apart(self._size, self._running) if apart else _together(self._size, self._running)
         most = MOST_LABELS if not apart else MOST_FIRST if proven is None else MOST_APART
         search = _Search(self._jobs, (first, last), prices, space, value)
-        if proven is not None:
+        if proven is not None and self.priced:
             search.remaining = Remaining.of(proven, self._jobs, first, last, self._unit)
         label = search.run(most, deadline)
         return None if label is None else _settled(label, self._unit)
@@ -143,7 +153,7 @@ class Few:
         first, last = self._within(value, proven)
         if any(low > high for low, high in zip(first, last, strict=True)):
             return Pass([], known, [])
-        remaining = Remaining.of(proven, self._jobs, first, last, unit)
+        remaining = Remaining.of(proven, self._jobs, first, last, unit) if self.priced else None
         if remaining is None:
             return None
         running = [[(end, cards) for end, cards, _ in node] for node in self._running]
@@ -222,38 +232,6 @@ def _together(size: int, running: Sequence[Node]) -> _Space:
     return _Space(1, (nodes * scale,) * len(ways), tables, True, (begin,))
 
 
-def _running(work: Counted, unit: int) -> list[Node]:
-    """Return what runs now on each node."""
-    found: list[list[tuple[int, int, int]]] = [[] for _ in work.free]
-    for ongoing in work.work.ongoing.values():
-        if ongoing.left:
-            for _, _, (node, cards) in ongoing.tasks:
-                found[node].append((ongoing.left // unit, len(cards), 1))
-    return [tuple(sorted(node)) for node in found]
-
-
-def _jobs(work: Counted, best: Pass, size: int) -> list[Job] | None:
-    """Return the jobs, or None where they are too many or not alike enough."""
-    many = len(best.starts) > MOST_JOBS or len(work.free) > MOST_NODES or best.late
-    endless = any(ongoing.left is None for ongoing in work.work.ongoing.values())
-    plain = not endless and not work.work.windows and not any(work.work.after)
-    if many or not plain or len(set(work.free.tolist())) != 1 or any(end < NO_DEADLINE for end in work.deadline):
-        return None
-    found = []
-    for job, *_ in best.starts:
-        gang = work.gangs[work.job_class[job]]
-        whole = gang.tasks == 1 or gang.cards == size
-        if len(gang.kinds) != 1 or len(gang.kinds[0].nodes) != len(work.free) or not whole:
-            return None
-        if gang.tasks > 1 and len(work.work.instance.levels) > 2:
-            return None
-        # tasks that take whole nodes lie on as many
-        nodes = tuple((node, 1) for node in gang.kinds[0].nodes[: gang.tasks].tolist())
-        least = work.run(job, gang.kinds[0], nodes)
-        found.append(Job(job, work.release[job], least, work.weight[job], gang.cards, gang.tasks))
-    return found
-
-
 class _Search:
     """Labels by the number of jobs that have started."""
 
@@ -261,14 +239,16 @@ class _Search:
         self,
         jobs: Sequence[Job],
         within: tuple[Sequence[int], Sequence[int]],
-        prices: tuple[list[list[float]], list[float]],
+        prices: tuple[list[list[float]], list[float]] | None,
         space: _Space,
         most: int,
     ) -> None:
         self._jobs, self._space, self._most = jobs, space, most
         self._first, self._last = within
-        self._paid, self._all = prices
-        self._rest = [self._least(one, *times) for one, *times in zip(jobs, *within, strict=True)]
+        self._priced = prices is not None
+        if prices is not None:
+            self._paid, self._all = prices
+            self._rest = [self._least(one, *times) for one, *times in zip(jobs, *within, strict=True)]
         self.remaining: Remaining | None = None
 
     def _least(self, one: Job, first: int, last: int) -> list[float]:
@@ -323,6 +303,10 @@ class _Search:
     def _bound(self, label: _Label, done: int) -> float:
         """Return what all jobs cost at least, given how some begin; no less than is known where that is as much."""
         moment = label.moment
+        if not self._priced:
+            left = [one for one in enumerate(self._jobs) if not done >> one[0] & 1]
+            ends = [(one, max(moment, self._first[number]) + one.length) for number, one in left]
+            return label.cost + sum(one.weight * (end - one.release) for one, end in ends)
         rest = sum(self._rest[number][moment] for number in range(len(self._jobs)) if not done >> number & 1)
         if rest == math.inf:
             return math.inf
