@@ -18,6 +18,9 @@ from placement.snapshot.report import Found, Report, show
 from placement.snapshot.validate_jobs import report_cycle
 from placement.snapshot.workload import Job
 
+MOST_DEPTH = 16
+"""Levels of queues below one another."""
+
 
 def judge_queues(queues: tuple[Queue, ...], jobs: tuple[Job, ...], report: Report) -> None:
     """Report everything that is wrong with queues; if nothing is, report jobs in queues that take none."""
@@ -42,8 +45,22 @@ def judge_queues(queues: tuple[Queue, ...], jobs: tuple[Job, ...], report: Repor
         report.extend(path, _limits(queue, queue.name in parents))
         report.extend(path, number(".weight", queue.weight, 0, MOST_WORTH))
     report_cycle(graph, [queue.name for queue in queues], "queues[{}].parent", "the parents go round", report)
+    if report.total == wrong:
+        _judge_depth([index_of.get(queue.parent, -1) for queue in queues], report)
     if parents and report.total == wrong:
         _judge_jobs(jobs, parents, index_of, report)
+
+
+def _judge_depth(parent: list[int], report: Report) -> None:
+    """Report the first queue that has too many above it."""
+    for index, above in enumerate(parent):
+        depth = 1
+        while above >= 0 and depth <= MOST_DEPTH:
+            depth, above = depth + 1, parent[above]
+        if depth > MOST_DEPTH:
+            what = f"queues are more than {MOST_DEPTH} deep below one another"
+            report.add(f"queues[{index}].parent", what, "name a queue further up")
+            return
 
 
 def _limits(queue: Queue, has_children: bool) -> Iterator[Found]:
