@@ -9,7 +9,7 @@ import numpy as np
 
 from placement.collector import collector_paused
 from placement.empty import EmptyCluster
-from placement.entitlement.beyond import beyond
+from placement.entitlement.beyond import beyond, beyond_one_more
 from placement.instance import Assignment, Instance
 from placement.naming import job_names
 from placement.plan import Pending
@@ -35,6 +35,8 @@ LYING_PARTLY: Reason = (
     "no_room",
     "runs with fewer tasks than it wants: there is no room for more, lying as they must, beside the other work",
 )
+_NO_ROOM = (PARTLY, LYING_PARTLY)
+ONE_MORE = "runs with fewer tasks than it wants: beside the other work of this plan one more asks for"
 
 
 @collector_paused()
@@ -63,6 +65,9 @@ def pending(instance: Instance, assignment: Assignment, objectives: Sequence[str
     short = shortages(instance, assignment, [kind for kind, reason in why.items() if reason == BESIDE])
     why |= {kind: ("no_room", f"{BESIDE[1]} ({text})") for kind, text in short.items()}
     partly = {kind: _partly(instance, kind, chosen) for kind in np.unique(number[placed[jobs] > 0]).tolist()}
+    lacking = {kind: leaves for kind, leaves in _lacking(instance, assignment).items() if partly[kind] in _NO_ROOM}
+    over = beyond_one_more(instance, assignment, lacking)
+    partly |= {kind: ("no_room", f"{ONE_MORE} {one}") for kind, one in over.items()}
     reasons = [partly[kind] if tasks else why[kind] for tasks, kind in zip(some, number.tolist(), strict=True)]
     rows = zip(job_names(instance, jobs), some, wanted[jobs].tolist(), reasons, strict=True)
     return [
@@ -93,6 +98,21 @@ def _partly(instance: Instance, number: int, objectives: Sequence[str]) -> Reaso
     if unwanted is not None:
         return "not_wanted", f"runs with fewer tasks than it wants: {unwanted}"
     return LYING_PARTLY if instance.job_classes[number].tied else PARTLY
+
+
+def _lacking(instance: Instance, assignment: Assignment) -> dict[int, list[int]]:
+    """Return for classes of jobs that run with fewer tasks than they want of which leaves some of them want more."""
+    width = max((len(one.leaves) for one in instance.job_classes), default=0)
+    wanted = np.zeros((len(instance.job_classes), width), dtype=np.int64)
+    for number, one in enumerate(instance.job_classes):
+        wanted[number, : len(one.leaves)] = [leaf.count * leaf.copies for leaf in one.leaves]
+    jobs, row = np.unique(assignment.job, return_inverse=True)
+    placed = np.bincount(row * width + assignment.leaf, minlength=len(jobs) * width).reshape(-1, max(width, 1))
+    job, leaf = np.nonzero(placed < wanted[instance.job_class[jobs]])
+    found: dict[int, list[int]] = {}
+    for number, which in np.unique(np.stack([instance.job_class[jobs[job]], leaf]), axis=1).T.tolist():
+        found.setdefault(number, []).append(which)
+    return found
 
 
 def _job(instance: Instance, number: int) -> Job:

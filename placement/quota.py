@@ -50,16 +50,21 @@ class Short:
         By how many cards.
     kind : str
         What the limit is, ``"quota"`` or ``"share"``.
+    also : tuple of (str, str)
+        Kinds and queues of more limits, where those on several models, which have another queue or kind, are exceeded
+        together.
     """
 
     queue: str
     model: str
     amount: Cards
     kind: str = "quota"
+    also: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        kind = "cards of all models" if self.model == ALL else f"cards of {self.model}"
-        return f"{float(self.amount):.12g} {kind} too many for the {self.kind} of queue {self.queue}"
+        cards = "cards of all models" if self.model == ALL else f"cards of {self.model}"
+        limits = (f"the {kind} of queue {queue}" for kind, queue in ((self.kind, self.queue), *self.also))
+        return f"{float(self.amount):.12g} {cards} too many for {' and '.join(limits)}"
 
 
 @dataclass(frozen=True, slots=True)

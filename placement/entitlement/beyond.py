@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
-from placement.gang import least_of
-from placement.instance import Assignment, Bools, Instance, Ints, JobClass
+from placement.gang import Leaf, least_of
+from placement.instance import Assignment, Instance, Ints
 from placement.quota import ALL, QueueLimit, Short
+
+Models = frozenset[str | None]
+"""Card models; None for those without a limit."""
+
+Least = Callable[[list[int]], int | Fraction]
+"""Gives the least that leaves of a job come to, from what a task of each does."""
 
 
 def beyond(instance: Instance, assignment: Assignment, classes: Sequence[int]) -> dict[int, Short]:
@@ -28,29 +36,147 @@ def beyond(instance: Instance, assignment: Assignment, classes: Sequence[int]) -
     dict of int to Short
         With the first limit that alone keeps the jobs of a class out, wherever they are placed.
     """
-    rows = [row for row, limit in enumerate(instance.limits) if limit.queue is not None]
-    if not rows or not classes:
+    left = _Left(instance, assignment) if classes else None
+    if left is None or not left.rows:
         return {}
-    limits = [frozenset(one.limits) for one in instance.classes]
-    inside = {row: np.array([row in mine for mine in limits], dtype=np.bool_) for row in rows}
-    shapes, of_class = _shapes(instance, assignment), instance.node_class[assignment.node]
-    left = {}
-    of_resource: dict[int, list[int]] = {}
-    for row in rows:
-        resource = instance.limits[row].resource
-        each = np.array([shape.demand[resource] for shape in instance.shapes], dtype=np.int64)
-        left[row] = instance.limits[row].capacity - int(each[shapes][inside[row][of_class]].sum())
-        of_resource.setdefault(resource, []).append(row)
     found = {}
     for number in classes:
         one = instance.job_classes[number]
-        for resource, mine in of_resource.items():
-            if any(instance.shapes[leaf.shape].demand[resource] for leaf in one.leaves):
-                short = _short(instance, one, resource, {row: inside[row] for row in mine}, left)
-                if short is not None:
-                    found[number] = short
-                    break
+        short = left.short(one.leaves, partial(least_of, one.root))
+        if short is not None:
+            found[number] = short
     return found
+
+
+def beyond_one_more(
+    instance: Instance, assignment: Assignment, missing: Mapping[int, Sequence[int]]
+) -> dict[int, Short]:
+    """Return for classes of jobs by how much one more task asks for more than is left to their queue.
+
+    Parameters
+    ----------
+    instance : Instance
+    assignment : Assignment
+    missing : mapping of int to sequence of int
+        By class, the leaves of which a job that runs wants more tasks.
+
+    Returns
+    -------
+    dict of int to Short
+        The least of its leaves; nothing for a class where one more task of some leaf could be within all limits.
+    """
+    left = _Left(instance, assignment) if missing else None
+    if left is None or not left.rows:
+        return {}
+    found = {}
+    for number, leaves in missing.items():
+        each = [left.short([instance.job_classes[number].leaves[leaf]], sum) for leaf in leaves]
+        shorts = [short for short in each if short is not None]
+        if shorts and len(shorts) == len(each):
+            found[number] = min(shorts, key=lambda short: short.amount)
+    return found
+
+
+@dataclass(slots=True)
+class _Left:
+    """What the limits of queues leave beside a plan.
+
+    Attributes
+    ----------
+    rows : dict of int to dict of str to int
+        Limits by resource, which is a set of queues, and by card model, `ALL` among them.
+    """
+
+    instance: Instance
+    assignment: Assignment
+    rows: dict[int, dict[str, int]] = field(default_factory=dict)
+    _left: dict[int, int] = field(default_factory=dict)
+    _model: list[str | None] = field(default_factory=list)
+    _where: dict[int, Models] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        instance = self.instance
+        queues = {row: limit for row, limit in enumerate(instance.limits) if limit.queue is not None}
+        if not queues:
+            return
+        inside: dict[int, list[bool]] = {row: [False] * len(instance.classes) for row in queues}
+        for number, one in enumerate(instance.classes):
+            self._model.append(None)
+            for row in set(one.limits).intersection(queues):
+                inside[row][number] = True
+                model = _limit(instance, row).model
+                if model != ALL:
+                    self._model[-1] = model
+        shapes, of_class = _shapes(instance, self.assignment), instance.node_class[self.assignment.node]
+        for row, limit in queues.items():
+            each = np.array([shape.demand[limit.resource] for shape in instance.shapes], dtype=np.int64)
+            taken = each[shapes][np.array(inside[row], dtype=np.bool_)[of_class]].sum()
+            self._left[row] = limit.capacity - int(taken)
+            self.rows.setdefault(limit.resource, {})[_limit(instance, row).model] = row
+
+    def short(self, leaves: Sequence[Leaf], least: Least) -> Short | None:
+        """Return what has less left than the least that some leaves need of it: limits on some models, or on all.
+
+        Parameters
+        ----------
+        leaves : sequence of Leaf
+        least : callable
+            The least that they need, from what a task of each takes.
+        """
+        for resource, rows in self.rows.items():
+            takes = [self.instance.shapes[leaf.shape].demand[resource] for leaf in leaves]
+            if any(takes):
+                found = self._short(leaves, takes, least, rows, resource)
+                if found is not None:
+                    return found
+        return None
+
+    def _short(
+        self,
+        leaves: Sequence[Leaf],
+        takes: list[int],
+        least: Least,
+        rows: dict[str, int],
+        resource: int,
+    ) -> Short | None:
+        """Look at the models that tasks of each leaf may be on, at all of them together, and at all there are."""
+        where = [self._rows_of(leaf.shape, rows) for leaf in leaves]
+        sets = sorted({mine for mine in where if mine}, key=sorted)
+        everywhere = frozenset({rows[ALL]}) if ALL in rows else frozenset[int]()
+        for chosen in (*sets, frozenset[int]().union(*sets), everywhere):
+            inside = [
+                take if chosen == everywhere or (mine and mine <= chosen) else 0
+                for take, mine in zip(takes, where, strict=True)
+            ]
+            more = least(inside) - sum(self._left[row] for row in chosen)
+            if chosen and more > 0:
+                limits = [_limit(self.instance, row) for row in sorted(chosen)]
+                cards = Fraction(more) * self.instance.resource_units[resource] / limits[0].scale
+                owners = tuple(dict.fromkeys((limit.kind, limit.queue) for limit in limits))
+                models = ", ".join(sorted(limit.model for limit in limits))
+                return Short(owners[0][1], models, cards, owners[0][0], owners[1:])
+        return None
+
+    def _rows_of(self, shape: int, rows: dict[str, int]) -> frozenset[int]:
+        """Return the limits on models that a task counts in one of, wherever it is; none if it may in none."""
+        if shape not in self._where:
+            self._where[shape] = self._models_of(shape)
+        models = self._where[shape]
+        if not models or any(model is None or model not in rows for model in models):
+            return frozenset()
+        return frozenset(rows[model] for model in models if model is not None)
+
+    def _models_of(self, shape: int) -> Models:
+        """Return the models of the nodes that a task may be on."""
+        instance = self.instance
+        profile = instance.shapes[shape].profile >= 0
+        return frozenset(
+            model
+            for number, (one, model) in enumerate(zip(instance.classes, self._model, strict=True))
+            if instance.admits_node[shape, number]
+            and (one.slots >= 0) == profile
+            and any(profile or instance.admits_card[shape, kind] for kind in {kind for kind, _, _ in one.cards})
+        )
 
 
 def _shapes(instance: Instance, assignment: Assignment) -> Ints:
@@ -62,46 +188,6 @@ def _shapes(instance: Instance, assignment: Assignment) -> Ints:
             table[number, leaf.leaf] = leaf.shape
     found: Ints = table[instance.job_class[assignment.job], assignment.leaf]
     return found
-
-
-def _short(
-    instance: Instance, one: JobClass, resource: int, inside: dict[int, Bools], left: dict[int, int]
-) -> Short | None:
-    """Return what has less left than the least that a job needs of it: limits of one queue on some models, or on all.
-
-    Sets of models are those that tasks of each group may be on, and all of them together.
-    """
-    takes = [instance.shapes[leaf.shape].demand[resource] for leaf in one.leaves]
-    counts = [_where(instance, leaf.shape, inside) for leaf in one.leaves]
-    sets = sorted({places for places in counts if places}, key=sorted)
-    everywhere = [frozenset(row for row in inside if _limit(instance, row).model == ALL)]
-    for chosen in (*sets, frozenset[int]().union(*sets), *everywhere):
-        of_leaf = [
-            take if chosen in everywhere or (places and places <= chosen) else 0
-            for take, places in zip(takes, counts, strict=True)
-        ]
-        more = least_of(one.root, of_leaf) - sum(left[row] for row in chosen)
-        if chosen and more > 0:
-            limit = _limit(instance, min(chosen))
-            models = ", ".join(sorted(_limit(instance, row).model for row in chosen))
-            cards = Fraction(more) * instance.resource_units[resource] / limit.scale
-            return Short(limit.queue, models, cards, limit.kind)
-    return None
-
-
-def _where(instance: Instance, shape: int, inside: dict[int, Bools]) -> frozenset[int]:
-    """Return the limits on models that a task of a shape counts in one of, wherever it is; none if it may in none."""
-    profile = instance.shapes[shape].profile >= 0
-    cards = [
-        (one.slots >= 0) == profile
-        and any(profile or instance.admits_card[shape, kind] for kind in {kind for kind, _, _ in one.cards})
-        for one in instance.classes
-    ]
-    possible = instance.admits_node[shape] & np.array(cards, dtype=np.bool_)
-    found = [row for row in inside if _limit(instance, row).model != ALL and (inside[row] & possible).any()]
-    if not found or (possible & ~np.any([inside[row] for row in found], axis=0)).any():
-        return frozenset()
-    return frozenset(found)
 
 
 def _limit(instance: Instance, row: int) -> QueueLimit:
