@@ -210,7 +210,7 @@ class EmptyCluster:
         takes: Bools = instance.admits_node[shapes[:, None], instance.node_class[self._kinds.first[piece]][None, :]]
         if instance.slots is not None:
             takes = takes | self._on_mig_cards[shapes, piece]
-        for resource in range(len(instance.resources)):
+        for resource in self._of_nodes:
             demand = np.array([instance.shapes[shape].demand[resource] for shape in shapes.tolist()], dtype=np.int64)
             takes &= demand[:, None] <= capacity[None, :, resource]
         return takes
@@ -229,7 +229,8 @@ class EmptyCluster:
         """Return at most how many tasks of a shape a node of each kind holds when it is empty."""
         instance, asked = self.instance, self.instance.shapes[shape]
         held = np.full(len(self._kinds.nodes), MANY, dtype=np.int64)
-        for resource, demand in enumerate(asked.demand):
+        for resource in self._of_nodes:
+            demand = asked.demand[resource]
             if demand:
                 held = np.minimum(held, self._capacity[:, resource] // demand)
         if exactly is not None:
@@ -277,6 +278,12 @@ class EmptyCluster:
         example = dict(zip(looks, self._kinds.nodes, strict=True))
         number = {look: place for place, look in enumerate(example)}
         return list(example.values()), np.array([number[look] for look in looks], dtype=np.int64)
+
+    @cached_property
+    def _of_nodes(self) -> list[int]:
+        """Return the resources that could run out on a node: all but those that stand for what queues may take."""
+        of_queues = {row.resource for row in self.instance.limits if row.queue is not None}
+        return [resource for resource in range(len(self.instance.resources)) if resource not in of_queues]
 
     @cached_property
     def _capacity(self) -> Ints:

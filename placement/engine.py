@@ -151,8 +151,8 @@ def solve(
         time_limit=time_limit,
         without=tuple(without),
     )
-    plan = _checked(snapshot, run, provenance)
-    plan.greedy = _best_greedy(run, plan) if solver == "auto" else None
+    plan = _checked(snapshot, used, run, provenance)
+    plan.greedy = _best_greedy(used, run, plan) if solver == "auto" else None
     ended = time.monotonic()
     if solver not in HEURISTICS and not ready:
         worker.prepare()
@@ -205,8 +205,8 @@ def _search(run: Run, solver: str, ready: bool) -> None:
         portfolio.together(run, method, rules, all_rules=solver == "auto", ready=ready)
 
 
-def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:
-    """Return the plan of the best candidate that the independent check accepts."""
+def _checked(snapshot: Snapshot, used: Snapshot, run: Run, provenance: Provenance) -> Plan:
+    """Return the plan of the best candidate that the independent check accepts; what is used leaves fields out."""
     overall, mark = _overall_stop(run), digest(snapshot)
     for _, name, result in (*run.ranked(), *run.beside):
         plan = plan_of(
@@ -217,6 +217,7 @@ def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:
             msgspec.structs.replace(provenance, solver=name),
             mark,
             run.notes,
+            used,
         )
         violations = check(snapshot, plan)
         if not violations:
@@ -228,7 +229,7 @@ def _checked(snapshot: Snapshot, run: Run, provenance: Provenance) -> Plan:
     raise SolverError("no method gave a plan that the check accepts: " + "; ".join(run.notes))
 
 
-def _best_greedy(run: Run, plan: Plan) -> Baseline | None:
+def _best_greedy(snapshot: Snapshot, run: Run, plan: Plan) -> Baseline | None:
     found = sorted(
         (c for c in (*run.candidates, *run.beside) if c[1] in HEURISTICS), key=lambda c: [-score.rank for score in c[0]]
     )
@@ -237,7 +238,7 @@ def _best_greedy(run: Run, plan: Plan) -> Baseline | None:
     reached, name, result = found[0]
     own = name == plan.provenance.solver
     tasks = plan.tasks if own else name_tasks(run.instance, result.assignment)
-    figures = plan.usage if tasks == plan.tasks else usage(run.instance.snapshot, tasks)
+    figures = plan.usage if tasks == plan.tasks else usage(snapshot, tasks)
     return Baseline(solver=name, values=tuple(float(score.value) for score in reached), usage=figures)
 
 

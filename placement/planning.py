@@ -19,6 +19,7 @@ from placement.phases import gap as gap
 from placement.phases import phases_of
 from placement.plan import FORMAT as PLAN
 from placement.plan import Plan, Provenance
+from placement.snapshot import Snapshot
 from placement.snapshot.report import show
 from placement.snapshot.strict import FORMATS, decode, family_of, format_of
 from placement.solver import Bound, Result, Stop
@@ -35,6 +36,7 @@ def plan_of(
     provenance: Provenance,
     snapshot_digest: str,
     notes: Sequence[str] = (),
+    snapshot: Snapshot | None = None,
 ) -> Plan:
     """Return the plan of an assignment, not yet checked.
 
@@ -50,9 +52,12 @@ def plan_of(
     snapshot_digest : str
     notes : sequence of str
         What methods said; what running work breaks is added.
+    snapshot : Snapshot, optional
+        From which values and figures are worked out, where that of the instance has more in it.
     """
     tasks = name_tasks(instance, result.assignment)
-    scores, figures, locality, run = worth(instance.snapshot, tasks, objectives)
+    stated = instance.snapshot if snapshot is None else snapshot
+    scores, figures, locality, run = worth(stated, tasks, objectives)
     phases, proven, doubts = phases_of(instance, scores, bounds)
     status: Literal["proven", "bounded", "feasible"]
     status = "proven" if proven else "bounded" if phases and phases[0].bound is not None else "feasible"
@@ -65,7 +70,7 @@ def plan_of(
         tasks=tasks,
         pending=pending(instance, result.assignment, objectives),
         usage=figures,
-        notes=[*notes, *doubts, *running_notes(instance.snapshot)],
+        notes=[*notes, *doubts, *running_notes(stated)],
         provenance=provenance,
         checked=False,
         locality=locality,
