@@ -10,17 +10,18 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from mig_tiny import random_mig
-from share_cases import best, cards, details, gang, in_queues, shared
+from share_cases import Shares, best, cards, details, gang, in_queues, shared
 from strategies import random_tied_tiny, random_tiny
 from tenant_cases import random_apart
 from zoned_strategies import random_zoned
 
 import placement as pl
 from placement.engine import SOLVERS
-from placement.errors import UnhonouredError, UsageError
+from placement.entitlement.rows import queue_rows
+from placement.errors import SnapshotError, UnhonouredError, UsageError
 from placement.plan import Plan
 from placement.session import Session
-from placement.snapshot import Gpu, Node, Policy, Queue, Running, RunningTask, Snapshot
+from placement.snapshot import Gpu, Job, Node, Policy, Queue, Running, RunningTask, Snapshot, Task, TaskGroup
 
 LENDS = (
     Queue(name="top"),
@@ -148,6 +149,58 @@ def test_quotas_hold_beside_all_else(kind: Callable[[int], Snapshot], seed: int)
         assert not any("refused" in note for note in plan.notes)
 
 
+# --- why jobs wait ------------------------------------------------------------------------------------------------
+
+
+def test_a_job_that_runs_with_fewer_tasks_says_that_its_quota_is_why() -> None:
+    """The queue a has 4 and borrows 1: 5 of 6 tasks run on 10 cards, and one more is 1 card too many."""
+    group = TaskGroup(name="g", count=6, min_count=1, task=Task(gpus=1))
+    snapshot = msgspec.structs.replace(lending(1, 0), jobs=(Job(name="j", queue="a", groups=(group,)),))
+    (waits,) = pl.solve(snapshot).pending
+    assert (waits.placed, waits.reason, waits.detail) == (
+        5,
+        "no_room",
+        "runs with fewer tasks than it wants: beside the other work of this plan one more asks for "
+        "1 cards of A too many for the quota of queue a",
+    )
+
+
+def test_a_job_that_lacks_cards_does_not_blame_its_quota() -> None:
+    """On 4 cards 4 of 6 tasks run; the fifth would be within the quota."""
+    group = TaskGroup(name="g", count=6, min_count=1, task=Task(gpus=1))
+    jobs = (Job(name="j", queue="a", groups=(group,)),)
+    snapshot = msgspec.structs.replace(lending(1, 0), jobs=jobs, nodes=(cards("x", "A", 4),))
+    (waits,) = pl.solve(snapshot).pending
+    assert waits.placed == 4
+    assert waits.detail.endswith("there is no room for more beside the other work of this plan")
+
+
+def test_a_group_that_has_all_its_tasks_does_not_count_as_one_that_lacks_some() -> None:
+    """Of 6 workers 4 run beside a leader of 1 card in a queue of 5; the leader's group is whole, and takes no cards."""
+    groups = (
+        TaskGroup(name="lead", task=Task(cpu=1)),
+        TaskGroup(name="work", count=6, min_count=1, task=Task(gpus=1)),
+    )
+    snapshot = msgspec.structs.replace(lending(1, 0), jobs=(Job(name="j", queue="a", groups=groups),))
+    (waits,) = pl.solve(snapshot).pending
+    assert (waits.placed, waits.wanted) == (6, 7)
+    assert waits.detail.endswith("one more asks for 1 cards of A too many for the quota of queue a")
+
+
+def test_limits_of_two_queues_on_two_models_are_both_named() -> None:
+    """A job of 3 may be on A, of which its queue has 1, and on B, of which the one above it has 1: 1 too many."""
+    queues = (
+        Queue(name="top", quota={"B": 1}),
+        Queue(name="a", parent="top", quota={"A": 1}, borrowing_limit={"A": 0}),
+    )
+    nodes = (cards("x", "A", 4), cards("y", "B", 4))
+    plan = pl.solve(Snapshot(nodes=nodes, jobs=(gang("j", "a", 3),), queues=queues))
+    assert plan.pending[0].detail == (
+        "beside the other work of this plan it asks for 1 cards of A, B too many for "
+        "the quota of queue top and the quota of queue a"
+    )
+
+
 # --- the judge, and who refuses ----------------------------------------------------------------------------------
 
 
@@ -182,15 +235,53 @@ def test_quotas_of_models_on_nodes_of_several_are_refused() -> None:
     assert pl.solve(snapshot, without=("queues",)).checked
 
 
+def lenders(count: int, wanting: int, jobs: int = 9) -> Snapshot:
+    """So many queues with a quota of 3 of which 1 is lent; single tasks wait in the first ones."""
+    below = tuple(Queue(name=f"q{i}", parent="top", quota={"A": 3}, lending_limit={"A": 1}) for i in range(count))
+    waiting = tuple(gang(f"j{i}", f"q{i}", 1, count=jobs) for i in range(wanting))
+    return Snapshot(nodes=(cards("x", "A", 64),), jobs=waiting, queues=(Queue(name="top"), *below))
+
+
 def test_too_many_sets_of_lenders_are_refused() -> None:
-    """Eleven queues that keep a card each are 2¹¹ sets, more than 1,024."""
-    below = (Queue(name=f"q{i}", parent="top", quota={"A": 1}, lending_limit={"A": 0}) for i in range(11))
-    snapshot = Snapshot(
-        nodes=(cards("x", "A", 4),), jobs=(gang("j", "q0", 1, count=2),), queues=(Queue(name="top"), *below)
-    )
+    """Twelve queues that keep 2 of the 9 that each wants are 2¹² sets, and of two queues 2 (9 - 2) is more than 12."""
+    snapshot = lenders(12, 12)
     with pytest.raises(UnhonouredError, match=r"queues: lending limits of so many queues below top .*--without queues"):
         pl.solve(snapshot)
-    assert len(pl.solve(snapshot, without=("queues",)).tasks) == 2
+    assert len(pl.solve(snapshot, without=("queues",)).tasks) == 64
+
+
+def test_lenders_that_ask_for_no_more_than_they_keep_make_no_sets() -> None:
+    """Of 40 queues that lend 1 card each, 40 together, two ask for 30 cards each: 2 + 2 of their own and all 40."""
+    plan = pl.solve(lenders(40, 2, 30))
+    assert (plan.status, len(plan.tasks)) == ("proven", 44)
+
+
+def test_sets_of_lenders_that_lend_nothing_are_single_queues() -> None:
+    """Where nothing is lent each of 30 queues has its 3 cards, and that says all of any more of them: 64 of 90."""
+    snapshot = lenders(30, 30, 4)
+    queues = (
+        snapshot.queues[0],
+        *(msgspec.structs.replace(one, lending_limit={"A": 0}) for one in snapshot.queues[1:]),
+    )
+    rows = queue_rows(msgspec.structs.replace(snapshot, queues=queues))
+    assert sorted((row.owner, row.room, len(row.queues)) for row in rows) == [("top", 3, 1)] * 30
+
+
+@pytest.mark.parametrize("shares", ["quota", "fair_share", "dominant_share"])
+def test_trees_of_queues_are_sixteen_deep_at_most(shares: Shares) -> None:
+    """A tree of 16 queues with a quota of 3 at its top has 3 of 4 tasks start; one of 17 is refused where it is."""
+
+    def chain(depth: int) -> Snapshot:
+        queues = [Queue(name="q0", quota={"A": 3})]
+        queues += [Queue(name=f"q{i}", parent=f"q{i - 1}") for i in range(1, depth)]
+        jobs = (gang("j", f"q{depth - 1}", 1, count=4),)
+        policy = Policy(shares=shares)
+        return Snapshot(nodes=(cards("x", "A", 4),), jobs=jobs, queues=tuple(queues), policy=policy)
+
+    assert len(pl.solve(chain(16)).tasks) == 3
+    for depth in (17, 2000):
+        with pytest.raises(SnapshotError, match=r"^queues\[16\].parent: queues are more than 16 deep"):
+            pl.solve(chain(depth))
 
 
 def test_other_decisions_refuse_quotas_as_before() -> None:

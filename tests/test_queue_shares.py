@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -243,7 +242,9 @@ def test_sums_over_choices_are_the_rule_of_quotas(data: st.DataObject) -> None:
     for leaf in leaves(queues):
         quotas.change(leaf, {model: usage[leaf, model] for model in MODELS})
     snapshot = Snapshot(nodes=tuple(cards(model, model, 1) for model in MODELS), queues=queues)
-    what = Asked(defaultdict(lambda: defaultdict(Fraction)), defaultdict(lambda: defaultdict(Fraction)))
+    what = Asked()
+    for leaf in leaves(queues):
+        what.wanted[leaf] |= {**dict.fromkeys(MODELS, Fraction(4)), ALL: Fraction(4 * len(MODELS))}
     kept = all(
         sum(usage[leaf, model] for leaf in row.queues for model in (MODELS if row.model == ALL else [row.model]))
         <= row.room

@@ -1,14 +1,7 @@
-r"""What queues may still take in a plan, as sums of what queues without queues below them take.
+"""What queues may still take in a plan, as sums of what queues without queues below them take.
 
-A share is such a row by itself: all queues below one together take at most its share. A quota is one where nothing is
-kept from others. Where some is, what counts of a queue *d* above it is :math:`\max(0, u_{dm} - g_{dm})` (see
-`placement.quota`), and a sum of those is within a limit where
-
-.. math::
-
-    \sum_{d \in D} (u_{dm} - g_{dm}) \le L \quad\text{for every set } D \text{ of the queues below},
-
-which is again rows of sums: one for each choice of the queues that keep something.
+A share is such a row by itself: all queues below one together take at most its share. A quota is one for each choice of
+the queues that keep something, see `placement.entitlement.choices`.
 """
 
 from __future__ import annotations
@@ -16,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
-from math import prod
 
 from placement.entitlement.asked import Asked, asked, share_of
-from placement.errors import Problem, UnhonouredError
+from placement.entitlement.choices import Choices
 from placement.quota import ALL, Quotas
 from placement.snapshot import Snapshot
-
-MOST_CHOICES = 1024
-"""Choices of queues that keep something, below one queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +120,7 @@ def _quotas(snapshot: Snapshot, what: Asked) -> Iterator[QueueRow]:
     for queue, leaves in _below(snapshot).items():
         if leaves == [queue]:
             quotas.change(queue, {model: what.used[queue][model] for model in models})
+    choices = Choices(snapshot, quotas, what)
     for one in snapshot.queues:
         if not quotas.limited(one.name):
             continue
@@ -139,26 +128,6 @@ def _quotas(snapshot: Snapshot, what: Asked) -> Iterator[QueueRow]:
             limit = quotas.row(one.name, model).limit
             if limit is not None:
                 most = Fraction(max(limit, quotas.usage(one.name, model)))
-                for chosen, kept in _choices(snapshot, quotas, one.name, model):
-                    used = sum((what.used[leaf][model] for leaf in chosen), Fraction(0))
-                    yield QueueRow(chosen, model, most + kept - used, one.name, "quota")
-
-
-def _choices(snapshot: Snapshot, quotas: Quotas, queue: str, model: str) -> list[tuple[frozenset[str], Fraction]]:
-    """Return the sets of queues whose sums, less what these keep, are all at most what counts as used by a queue."""
-    children = [one.name for one in snapshot.queues if one.parent == queue]
-    if not children:
-        return [(frozenset({queue}), Fraction(0))]
-    options = []
-    for child in filter(quotas.limited, children):
-        kept = Fraction(quotas.row(child, model).guaranteed)
-        inner = [(leaves, less + kept) for leaves, less in _choices(snapshot, quotas, child, model)]
-        options.append([*inner, (frozenset[str](), Fraction(0))] if kept else inner)
-    if prod(map(len, options)) > MOST_CHOICES:
-        what = f"lending limits of so many queues below {queue} are not honoured in plans"
-        left = "queues" if snapshot.policy.shares == "quota" else "policy.shares --without queues"
-        raise UnhonouredError([Problem("queues", what, f"do without queues by --without {left}, or state fewer")])
-    return [
-        (frozenset[str]().union(*(leaves for leaves, _ in chosen)), sum((less for _, less in chosen), Fraction(0)))
-        for chosen in product(*options)
-    ]
+                for choice in choices.above(one.name, model, most):
+                    used = sum((what.used[leaf][model] for leaf in choice.queues), Fraction(0))
+                    yield QueueRow(choice.queues, model, most + choice.kept - used, one.name, "quota")
