@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 
 import msgspec
@@ -264,7 +265,15 @@ def test_sets_of_lenders_that_lend_nothing_are_single_queues() -> None:
         *(msgspec.structs.replace(one, lending_limit={"A": 0}) for one in snapshot.queues[1:]),
     )
     rows = queue_rows(msgspec.structs.replace(snapshot, queues=queues))
-    assert sorted((row.owner, row.room, len(row.queues)) for row in rows) == [("top", 3, 1)] * 30
+    assert sorted((row.owner, row.room, len(row.queues)) for row in rows) == [("top", Fraction(3), 1)] * 30
+
+
+def test_a_queue_may_have_any_number_below_it() -> None:
+    """Of 2,000 queues with 1 card each, of which none borrows, each could take 2: the 4 cards there are go to four."""
+    below = tuple(Queue(name=f"q{i}", parent="top", quota={"A": 1}, borrowing_limit={"A": 0}) for i in range(2000))
+    jobs = tuple(gang(f"j{i}", one.name, 1, count=2) for i, one in enumerate(below[:8]))
+    plan = pl.solve(Snapshot(nodes=(cards("x", "A", 4),), jobs=jobs, queues=(Queue(name="top"), *below)))
+    assert (plan.status, len({name[:2] for name in plan.tasks.job}), len(plan.tasks)) == ("proven", 4, 4)
 
 
 @pytest.mark.parametrize("shares", ["quota", "fair_share", "dominant_share"])

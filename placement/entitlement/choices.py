@@ -14,11 +14,9 @@ whose sum could be larger than *L*, given what each queue may use by what it ask
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
-from operator import add
 
 from placement.entitlement.asked import Asked
 from placement.errors import Problem, UnhonouredError
@@ -111,42 +109,72 @@ class Choices:
 
     def _sums(self, queue: str, options: Sequence[list[Choice]], amount: Fraction | None) -> list[Choice]:
         """Return one choice of each, added up, of which more than an amount could count; all without an amount."""
-        found = []
-        for chosen in combined(options, amount):
-            found.append(reduce(add, chosen, Choice()))
-            if len(found) > MOST_CHOICES:
-                what = f"lending limits of so many queues below {queue} are not honoured in plans"
-                left = f"do without queues by --without {self._without}, or state fewer"
-                raise UnhonouredError([Problem("queues", what, left)])
+        found = combined(options, amount)
+        if found is None:
+            what = f"lending limits of so many queues below {queue} are not honoured in plans"
+            left = f"do without queues by --without {self._without}, or state fewer"
+            raise UnhonouredError([Problem("queues", what, left)])
         return found
 
 
-def combined(options: Sequence[Sequence[Choice]], amount: Fraction | None) -> Iterator[tuple[Choice, ...]]:
-    """Yield one choice of each option, wherever more than an amount could count of them together.
+def combined(options: Sequence[Sequence[Choice]], amount: Fraction | None) -> list[Choice] | None:
+    """Return one choice of each option, added up, wherever more than an amount could count; None for too many.
 
     That is by what counts at most of each; and where several are chosen that need not be, by the amount too: none of
     those comes to more, or its sum alone, with those that are always chosen, would be too large.
     """
-    optional = [Choice() in mine for mine in options]
+    settled = [mine[0] for mine in options if len(mine) == 1]
+    base = Choice(
+        frozenset().union(*(one.queues for one in settled)),
+        sum((one.kept for one in settled), NOTHING),
+        sum((one.most for one in settled), NOTHING),
+    )
+    states = [_State(base, base.most, 0)]
+    still = [mine for mine in options if len(mine) > 1]
+    rest = sum((max(one.most for one in mine) for mine in still), NOTHING)
+    rest_capped = sum((max(_capped(one, mine, amount) for one in mine) for mine in still), NOTHING)
+    for mine in still:
+        rest -= max(one.most for one in mine)
+        rest_capped -= max(_capped(one, mine, amount) for one in mine)
+        states = [
+            state
+            for before in states
+            for state in (before.joined(one, mine, amount) for one in mine)
+            if amount is None or state.reaches(amount, rest, rest_capped)
+        ]
+        # those with at most one choice that need not be may come to nothing
+        if len(states) > MOST_CHOICES + len(still):
+            return None
+    found = [state.sum for state in states if amount is None or state.reaches(amount, NOTHING, NOTHING)]
+    return found if len(found) <= MOST_CHOICES else None
 
-    def capped(one: Choice, number: int) -> Fraction:
-        return one.most if amount is None or not optional[number] else min(one.most, amount)
 
-    rest = [(NOTHING, NOTHING)]
-    for number in reversed(range(len(options))):
-        most = max(one.most for one in options[number])
-        rest.append((rest[-1][0] + most, rest[-1][1] + max(capped(one, number) for one in options[number])))
-    rest.reverse()
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Choices of some options, added up.
 
-    def complete(done: tuple[Choice, ...], most: Fraction, less: Fraction, free: int) -> Iterator[tuple[Choice, ...]]:
-        number = len(done)
-        if amount is not None and (most + rest[number][0] <= amount or (free > 1 and less + rest[number][1] <= amount)):
-            return
-        if number == len(options):
-            yield done
-            return
-        for one in options[number]:
-            more = optional[number] and one != Choice()
-            yield from complete((*done, one), most + one.most, less + capped(one, number), free + more)
+    Attributes
+    ----------
+    sum : Choice
+    capped : Fraction
+        What counts of it at most where none that need not be chosen comes to more than the amount.
+    free : int
+        How many of them need not be chosen.
+    """
 
-    return complete((), NOTHING, NOTHING, 0)
+    sum: Choice
+    capped: Fraction
+    free: int
+
+    def joined(self, one: Choice, mine: Sequence[Choice], amount: Fraction | None) -> _State:
+        """Return the state with a choice of one more option."""
+        more = Choice() in mine and one != Choice()
+        return _State(self.sum + one, self.capped + _capped(one, mine, amount), self.free + more)
+
+    def reaches(self, amount: Fraction, rest: Fraction, rest_capped: Fraction) -> bool:
+        """Return whether more than an amount could count, with what the other options come to at most."""
+        return self.sum.most + rest > amount and (self.free < 2 or self.capped + rest_capped > amount)
+
+
+def _capped(one: Choice, mine: Sequence[Choice], amount: Fraction | None) -> Fraction:
+    return min(one.most, amount) if amount is not None and Choice() in mine else one.most
