@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from quota_cases import leaves
 from share_cases import cards, gang
 
-from placement.check.quota import exceeded
+from placement.check.queues.quota import exceeded
 from placement.entitlement.rows import queue_rows
 from placement.snapshot import Job, Queue, Running, RunningTask, Snapshot
 
