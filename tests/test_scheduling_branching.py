@@ -23,8 +23,8 @@ from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, re
 from placement.scheduling.bounds.multiples import Multiples
 from placement.scheduling.bounds.prove import NODES, Proof
 from placement.scheduling.bounds.spans import counted_by
-from placement.scheduling.bounds.starts import Starts, whole_windows
-from placement.scheduling.bounds.tolls import Windows
+from placement.scheduling.bounds.starts import Starts
+from placement.scheduling.bounds.tolls import Windows, whole_windows
 from placement.scheduling.compile import compile_work
 from placement.scheduling.desk import Desk
 from placement.scheduling.left_out import perhaps_left_out
@@ -142,6 +142,45 @@ def test_windows_shut_starts_out() -> None:
     assert starts.columns.end[runs & (starts.columns.kind == 0)].tolist() == [4000]
     ends = starts.columns.end[runs & (starts.columns.kind == 1)]
     assert ((ends >= 6000) & (ends <= 9000)).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_program_goes_back_to_where_it_was_with_what_was_tight(seed: int) -> None:
+    draw = random.Random(seed)
+    relaxed = of([kind(job, 1000 * draw.randrange(1, 9), draw.randrange(1, 6)) for job in range(7)], there((0, 6)))
+    starts = Starts(relaxed, grid(relaxed, 1.1, 2000))
+    assert starts.solve(math.inf)
+    while starts.cut((0, 1000), 80):
+        assert starts.solve(math.inf)
+    value, windows, there_before = starts.value, starts.windows, starts.spans
+    spot = starts.spot()
+    tight = {span.key for span, _ in spot.tight}
+    assert tight < {span.key for span in there_before}
+    # elsewhere the first job ends late, and other inequalities are broken
+    starts.windows = Windows(windows.first + np.where(np.arange(7) == 0, 9000, 0), windows.last)
+    starts.restart(spot)
+    assert {span.key for span in starts.spans} == tight
+    assert starts.solve(math.inf)
+    while starts.cut((0, 1000), 80):
+        assert starts.solve(math.inf)
+    # back with them, which can only lift the value, and without
+    elsewhere = {span.key for span in starts.spans}
+    starts.windows = windows
+    starts.restart(spot, beside=True)
+    assert {span.key for span in starts.spans} == tight | elsewhere
+    assert starts.solve(math.inf)
+    assert starts.value >= value * (1 - 1e-9)
+    starts.restart(spot)
+    assert {span.key for span in starts.spans} == tight
+    assert starts.solve(math.inf)
+    assert starts.value == pytest.approx(value, rel=1e-9)
+    # starts that are new since then can only be better, and no bound is above one job after another
+    while starts.add(np.arange(7), (said := starts.tolled()).mode, said.start):
+        starts.restart(spot)
+        assert starts.solve(math.inf)
+    assert starts.value <= value * (1 + 1e-9)
+    runs = sorted(one.modes[0].run for one in relaxed.kinds)
+    assert 0 < starts.tolled().bound <= sum(run * (7 - place) for place, run in enumerate(runs))
 
 
 # --- against all schedules -----------------------------------------------------------------------------------

@@ -12,13 +12,12 @@ from brute_relaxed import kind, of, random_relaxed, schedules, soonest, there
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.exact.milp.growing import Growing
+from placement.exact.milp.growing import BASIC, Basis, Growing
 from placement.scheduling.bounds.covers import covers, lifted, overfull
 from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, in_windows
 from placement.scheduling.bounds.prices import Prices, priced
 from placement.scheduling.bounds.spans import NOBODY, Span, counted_by, shares
-from placement.scheduling.bounds.starts import whole_windows
-from placement.scheduling.bounds.tolls import Tolled, Windows, tolled
+from placement.scheduling.bounds.tolls import Tolled, Windows, tolled, whole_windows
 
 # --- covers, by hand -----------------------------------------------------------------------------------------
 
@@ -346,6 +345,30 @@ def test_a_program_grows_and_goes_back() -> None:
     last = program.solve(math.inf)
     assert last is not None
     assert (last.value, last.x.tolist()) == (3.5, [1.0, 0.5, 0.5])
+
+
+def test_rows_are_dropped_and_those_after_them_move_up() -> None:
+    program = Growing(np.array([2.0]), np.array([1.0]))
+    # x + 3 y, x + y = 2, x <= 1, and then x <= 1/2 and y <= 7/4: 1/2 + 9/2.
+    program.add_columns(np.array([1.0, 3.0]), np.array([0, 0, 1]), entries((0, 1), (1, 1), (0, 1)))
+    program.add_rows(np.array([0.5, 1.75]), np.array([0, 1]), entries((0, 1), (1, 1)))
+    first = program.solve(math.inf)
+    assert first is not None
+    assert (first.value, first.x.tolist()) == (5.0, [0.5, 1.5])
+    basis = program.basis()
+    assert [row == BASIC for row in basis.rows] == [False, True, False, True]
+    # Without x <= 1/2 it is x <= 1 that is tight again: 1 + 3.
+    program.drop_rows(np.array([2]))
+    assert program.rows == 3
+    program.restart(Basis(basis.columns, [row for number, row in enumerate(basis.rows) if number != 2]))
+    second = program.solve(math.inf)
+    assert second is not None
+    assert (second.value, second.duals.tolist()) == (4.0, [3.0, -2.0, 0.0])
+    # Without y <= 7/4 too there is nothing else to tell.
+    program.drop_rows(np.array([1, 2]))
+    third = program.solve(math.inf)
+    assert third is not None
+    assert (third.value, third.x.tolist()) == (2.0, [2.0, 0.0])
 
 
 def test_what_has_no_solution_or_no_number_is_told() -> None:

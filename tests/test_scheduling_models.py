@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from placement.exact.milp.highs import solve
-from placement.scheduling.bounds.grid import FIRST, OPTIONS, bound_of, chosen, columns_of, grid, grid_bound, program
+from placement.scheduling.bounds.columns import chosen
+from placement.scheduling.bounds.grid import FIRST, OPTIONS, bound_of, columns_of, grid, grid_bound, program
 from placement.scheduling.bounds.modes import NO_END, Kind, Mode, Relaxation, relaxation
 from placement.scheduling.bounds.near import near
 from placement.scheduling.bounds.prices import Prices, losses, priced

@@ -37,7 +37,7 @@ ALPHA_SHARE = 0.25
 """Part of the time left in which passes over its orders begin."""
 ROOT_SHARE = 0.3
 """Part of the time left that lifting the bound gets before branching."""
-BRANCHING, LEAST_BRANCHING, MOST_BRANCHING = 3.0, 0.1, 0.6
+BRANCHING, LEAST_BRANCHING, MOST_BRANCHING = 5.0, 0.1, 0.6
 """Part of the time left then that branching gets, times the part by which that brought value and bound nearer; least
 part for which there is branching at all, and most."""
 MOST_BY_RULES, RULES_SHARE = 300, 0.1

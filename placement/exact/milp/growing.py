@@ -12,6 +12,9 @@ from placement.exact.milp.arrays import Floats
 from placement.exact.milp.interface import open_solver, run, set_time_limit
 from placement.instance import Bools, Ints
 
+BASIC = highspy.HighsBasisStatus.kBasic
+"""Of a row: not tight."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -32,12 +35,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """A basis, the program that had it, and its size then."""
+    """Which columns and rows are at a side, and which are basic, in the solver's own words."""
 
-    of: Growing
-    held: Any
-    columns: int
-    rows: int
+    columns: list[Any]
+    rows: list[Any]
 
 
 class Growing:
@@ -121,19 +122,29 @@ class Growing:
         high = np.where(allowed, highspy.kHighsInf, 0.0)
         self._solver.changeColsBounds(self.columns, every, np.zeros(self.columns), high)
 
+    def drop_rows(self, dropped: Ints) -> None:
+        """Drop some rows; those after them move up.
+
+        Parameters
+        ----------
+        dropped : int array
+            Their numbers.
+        """
+        self._took(self._solver.deleteRows(len(dropped), dropped.astype(np.int32)))
+        self.rows -= len(dropped)
+
     def basis(self) -> Basis:
         """Return the present basis."""
-        return Basis(self, self._solver.getBasis(), self.columns, self.rows)
+        held = self._solver.getBasis()
+        return Basis(list(held.col_status), list(held.row_status))
 
     def restart(self, basis: Basis) -> None:
-        """Go on from an earlier basis: columns that are new since then are at 0, rows are not tight."""
-        held = basis.held
-        if (basis.columns, basis.rows) != (self.columns, self.rows):
-            held = highspy.HighsBasis()
-            more, rows = self.columns - basis.columns, self.rows - basis.rows
-            held.col_status = list(basis.held.col_status) + [highspy.HighsBasisStatus.kLower] * more
-            held.row_status = list(basis.held.row_status) + [highspy.HighsBasisStatus.kBasic] * rows
-            held.valid = True
+        """Go on from a basis: columns and rows that are new since then are at 0, and not tight."""
+        held = highspy.HighsBasis()
+        more, rows = self.columns - len(basis.columns), self.rows - len(basis.rows)
+        held.col_status = basis.columns + [highspy.HighsBasisStatus.kLower] * more
+        held.row_status = basis.rows + [BASIC] * rows
+        held.valid = True
         self._solver.setBasis(held)
 
     def solve(self, time_limit: float) -> Answer | None:

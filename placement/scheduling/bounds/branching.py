@@ -20,12 +20,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placement.exact.milp.arrays import Floats
-from placement.exact.milp.growing import Basis
 from placement.instance import Ints
 from placement.scheduling.bounds.modes import in_windows
 from placement.scheduling.bounds.multiples import Multiples
 from placement.scheduling.bounds.remaining import Ends
-from placement.scheduling.bounds.starts import Starts
+from placement.scheduling.bounds.starts import Spot, Starts
 from placement.scheduling.bounds.tolls import Windows
 
 Offer = Callable[[dict[int, float]], int]
@@ -36,7 +35,7 @@ ROOT_NEAR, NEAR = 2e-4, 1e-3
 """How near the value of the program is to come to the bound by further starts, as a part of it."""
 PRICED = 4
 """Rounds of further starts."""
-ROOT_MOST, MOST, JOBS_EACH = 80, 8, 8
+ROOT_MOST, MOST, JOBS_EACH = 80, 24, 2
 """Inequalities that are added in a round: at first, and in each node, or one for so many jobs where that is more."""
 LEAST_GAIN = 3e-4
 """By what part of it a round has to lift the value for another one."""
@@ -59,7 +58,7 @@ class _Node:
     bound: int
     number: int
     windows: Windows = field(compare=False)
-    basis: Basis = field(compare=False)
+    spot: Spot = field(compare=False)
     kind: int = field(compare=False)
     moment: int = field(compare=False)
 
@@ -176,7 +175,7 @@ class Tree:
             else:
                 last[kind] = until
             starts.windows = Windows(first, last)
-            starts.restart(parent.basis)
+            starts.restart(parent.spot, beside=side > 0)
             self.nodes += 1
             bound = self._lifted(parent.bound, value)
             if bound is None:
@@ -198,7 +197,7 @@ class Tree:
 
     def _node(self, bound: int, windows: Windows) -> _Node:
         kind, moment = self._choice(windows)
-        return _Node(bound, self.nodes, windows, self._starts.basis(), kind, moment)
+        return _Node(bound, self.nodes, windows, self._starts.spot(), kind, moment)
 
     def _lift(self, root: bool, lengths: tuple[int, ...], value: int = UNKNOWN) -> bool:
         """Lift the bound by inequalities, while it is below a value; return whether that came to an end."""

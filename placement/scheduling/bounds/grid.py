@@ -20,8 +20,9 @@ from itertools import pairwise
 import numpy as np
 
 from placement.exact.milp.arrays import Floats, Program
-from placement.instance import Bools, Ints
+from placement.instance import Ints
 from placement.scheduling.bounds.area import area_bound
+from placement.scheduling.bounds.columns import Columns, chosen
 from placement.scheduling.bounds.modes import Relaxation, relaxation
 from placement.scheduling.bounds.multiples import Multiples
 from placement.scheduling.bounds.near import near
@@ -51,31 +52,6 @@ ROOM = 1.15
 """How much longer than all work would take at full use the grid is, beside the longest job."""
 OPTIONS = {"solver": "ipm", "run_crossover": "off"}
 """Interior points are faster here than the simplex method, and any duals will do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Starts on a grid.
-
-    Attributes
-    ----------
-    kind, part : int array
-        Kind, and mode of its `Kind.parts`.
-    begin, end : int array
-        From when until when the units of the mode are held.
-    share : float array
-        How many times these units are held: 1 for jobs that run at a stretch; for what is done in one slot of a job
-        whose work is done in parts, all of its work over the length of the slot.
-    cost : float array
-        Weight times completion time, in milliseconds.
-    """
-
-    kind: Ints
-    part: Ints
-    begin: Ints
-    end: Ints
-    share: Floats
-    cost: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +190,8 @@ def _bound(
 # --- the program ---------------------------------------------------------------------------------------------
 
 
-def grid(relaxed: Relaxation, ratio: float, first: int) -> Ints:
-    """Return the moments of a geometric grid that is long enough for all jobs."""
+def grid(relaxed: Relaxation, ratio: float, first: int, most: int | None = None) -> Ints:
+    """Return the moments of a geometric grid that is long enough for all jobs; `most` is of the longest slot."""
     start = max(kind.start for kind in relaxed.kinds)
     area = sum(kind.count * min(mode.area(relaxed.cards) for mode in kind.parts) for kind in relaxed.kinds)
     units = max(1, sum(int(profile.units[-1]) for profile in relaxed.profiles[: relaxed.cards]))
@@ -224,7 +200,8 @@ def grid(relaxed: Relaxation, ratio: float, first: int) -> Ints:
     horizon = max(start, last) + longest + math.ceil(ROOM * area / units)
     found = [0, max(1, first)]
     while found[-1] < horizon:
-        found.append(max(found[-1] + max(1, first), math.floor(found[-1] * ratio)))
+        longer = math.floor(found[-1] * ratio) - found[-1]
+        found.append(found[-1] + max(1, first, longer if most is None else min(longer, most)))
     return np.array(found, dtype=np.int64)
 
 
@@ -258,18 +235,6 @@ def columns_of(relaxed: Relaxation, moments: Ints) -> Columns:
 
 def _piece(kind: int, part: int, begin: Ints, end: Ints, share: Floats, cost: Floats) -> Columns:
     return Columns(np.full(len(begin), kind), np.full(len(begin), part), begin, end, share, cost)
-
-
-def chosen(columns: Columns, which: Ints | Bools) -> Columns:
-    """Return some of the columns."""
-    return Columns(
-        kind=columns.kind[which],
-        part=columns.part[which],
-        begin=columns.begin[which],
-        end=columns.end[which],
-        share=columns.share[which],
-        cost=columns.cost[which],
-    )
 
 
 def program(relaxed: Relaxation, moments: Ints, columns: Columns) -> Program:

@@ -45,7 +45,7 @@ def near(
     moments : int array
         Of the grid of these starts.
     kind, part, begin, end, cost
-        Of each start, as in `placement.scheduling.bounds.grid.Columns`; all of a kind in one mode side by side.
+        Of each start, as in `placement.scheduling.bounds.columns.Columns`; all of a kind in one mode side by side.
     """
     steps = steps_of(relaxed, prices)
     if not steps:

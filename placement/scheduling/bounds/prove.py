@@ -22,9 +22,10 @@ MOST_MIXED = 80
 """The same where all jobs have several modes: no inequality tells of them, and the bound's grids are finer."""
 GRIDS_BEFORE = 4
 """Grids of the first bound where branching follows, which has columns between their moments."""
-SLOTS, RATIO = 500, 1.02
-"""Least part of the time in which all is done, up to the next power of two, that a slot of the grid is; and how many
-times as long each moment of it is as the last."""
+RATIO = 1.04
+"""How many times as long each moment of the tree's grid is as the last."""
+LEAST_SLOT, MOST_SLOT = 25, 8
+"""Parts of the mean completion time that a slot of it is, at least and at most."""
 NODES = 600
 """Nodes times jobs where there is no clock."""
 
@@ -86,8 +87,8 @@ class Proof:
 
         kinds = tuple(replace(kind, jobs=(job,)) for kind in self._relaxed.kinds for job in kind.jobs)
         single = replace(self._relaxed, kinds=kinds)
-        horizon = int(grid(single, 2.0, 1)[-1])
-        starts = Starts(single, grid(single, RATIO, max(1, horizon // SLOTS)), self._seed)
+        mean = self.bound // max(1, sum(kind.weight for kind in kinds))
+        starts = Starts(single, grid(single, RATIO, mean // LEAST_SLOT, max(1, mean // MOST_SLOT)), self._seed)
         tree = Tree(starts, deadline)
         done = tree.root()
         self.bound = max(self.bound, tree.bound)

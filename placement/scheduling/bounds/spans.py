@@ -20,6 +20,8 @@ from placement.exact.milp.arrays import Floats
 from placement.instance import Ints
 
 NOBODY = -1
+Key = tuple[int | bytes, ...]
+"""What an inequality says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class Span:
     anytime: int
     coefficient: Ints
     most: int
+
+    @property
+    def key(self) -> Key:
+        """What it says: the right-hand side goes by the coefficients."""
+        return self.resource, self.begin, self.end, self.length, self.anytime, self.coefficient.tobytes()
 
 
 def counted_by(spans: Sequence[Span], kind: Ints, begin: Ints, end: Ints) -> Floats:

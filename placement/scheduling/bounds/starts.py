@@ -8,20 +8,22 @@ grid, so its value comes down to the bound that its duals prove (`placement.sche
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from placement.exact.milp.arrays import Floats
-from placement.exact.milp.growing import Answer, Basis, Growing
+from placement.exact.milp.growing import BASIC, Answer, Basis, Growing
 from placement.instance import Bools, Ints
 from placement.scheduling.bounds import grid
+from placement.scheduling.bounds.columns import Columns, chosen, joined, none
 from placement.scheduling.bounds.covers import BROKEN, covers, overfull
-from placement.scheduling.bounds.grid import Columns
 from placement.scheduling.bounds.modes import Relaxation, in_windows
 from placement.scheduling.bounds.prices import Prices
-from placement.scheduling.bounds.spans import NOBODY, Span, counted_by, shares
-from placement.scheduling.bounds.tolls import Tolled, Tolls, Windows, tolled
+from placement.scheduling.bounds.spans import NOBODY, Key, Span, counted_by, shares
+from placement.scheduling.bounds.tolls import Tolled, Tolls, Windows, tolled, whole_windows
 
 THIN = 4
 """Of how many moments one is a start of the first columns."""
@@ -37,6 +39,14 @@ LONGER = 0.02
 """How much more of a job must run at any moment of a length than in all of it, for an inequality to be looked for."""
 TOO_LATE = 4.0
 """How many times as much as the dearest end leaving a job out costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A solution: the basis of columns and of rows but inequalities, and those that are tight, with how they are."""
+
+    basis: Basis
+    tight: list[tuple[Span, Any]]
 
 
 class Starts:
@@ -72,11 +82,12 @@ class Starts:
         self._whole: Bools = np.array([in_windows(kind) for kind in relaxed.kinds])
         self._covered = [self._units_in_covers(resource) for resource in range(len(self._sizes))]
         self._windows = whole_windows(relaxed)
-        self.columns = _none()
+        self.columns = none()
         self._known: set[tuple[int, int, int]] = set()
-        self._seen: set[tuple[int | bytes, ...]] = set()
+        self._rows: dict[Key, int] = {}
         self._add(first)
         self._answer: Answer | None = None
+        self._solved: list[Span] = []
 
     def _opened(self) -> Growing:
         """Return the program without a column but for jobs that are left out."""
@@ -92,17 +103,16 @@ class Starts:
 
     def trim(self) -> None:
         """Drop inequalities that are not tight in the solution; it has to be solved again."""
-        assert self._answer is not None
-        first = len(self.relaxed.kinds) + len(self._sizes) * (len(self.moments) - 1)
-        tight = self._answer.duals[first : first + len(self.spans)] < -1e-9
-        spans = [span for span, one in zip(self.spans, tight.tolist(), strict=True) if one]
-        self._seen -= {_key(span) for span, one in zip(self.spans, tight.tolist(), strict=True) if not one}
-        columns, self.columns = self.columns, _none()
-        self.spans = []
-        self._program = self._opened()
-        self._add(columns)
-        self._add_spans(spans)
-        self._allow()
+        self.restart(self.spot())
+
+    def _keep(self, keys: Collection[Key]) -> None:
+        """Drop the inequalities that are not among some."""
+        gone = [row for key, row in self._rows.items() if key not in keys]
+        if gone:
+            self._program.drop_rows(self._first + np.array(gone))
+            left = set(range(len(self.spans))) - set(gone)
+            self.spans = [self.spans[row] for row in sorted(left)]
+            self._rows = {span.key: row for row, span in enumerate(self.spans)}
 
     # --- columns -------------------------------------------------------------------------------------------------
 
@@ -134,7 +144,7 @@ class Starts:
         order = np.lexsort((rows, columns))
         entry = np.stack([rows[order], np.concatenate(value)[order]], axis=1)
         self._program.add_columns(new.cost / self._scale, columns[order], entry)
-        self.columns = _joined(self.columns, new)
+        self.columns = joined(self.columns, new)
         self._known.update(zip(new.kind.tolist(), new.part.tolist(), new.begin.tolist(), strict=True))
 
     def add(self, kinds: Ints, parts: Ints, starts: Ints) -> int:
@@ -186,7 +196,7 @@ class Starts:
         """Solve; return whether there is a solution now."""
         answer = self._program.solve(time_limit)
         if answer is not None:
-            self._answer = answer
+            self._answer, self._solved = answer, [*self.spans]
         return answer is not None
 
     @property
@@ -224,17 +234,30 @@ class Starts:
         price = duals[kinds : kinds + resources * slots].reshape(resources, slots)
         price = price / np.array(self._sizes)[:, None] / np.diff(self.moments)
         price = price[:, np.searchsorted(self.moments, self.edges[:-1], side="right") - 1]
-        spans = duals[kinds + resources * slots :]
-        return Prices(self.edges, price), self.spans[: len(spans)], spans
+        return Prices(self.edges, price), self._solved, duals[kinds + resources * slots :]
 
-    def basis(self) -> Basis:
-        """Return the present basis."""
-        return self._program.basis()
+    def spot(self) -> Spot:
+        """Return where the solution is: its basis, and the inequalities that are tight in it."""
+        basis = self._program.basis()
+        fixed, of_spans = basis.rows[: self._first], basis.rows[self._first :]
+        tight = [(span, status) for span, status in zip(self.spans, of_spans, strict=True) if status != BASIC]
+        return Spot(Basis(basis.columns, fixed), tight)
 
-    def restart(self, basis: Basis) -> None:
-        """Go on from an earlier basis; one of before a `trim` is of no use."""
-        if basis.of is self._program:
-            self._program.restart(basis)
+    def restart(self, spot: Spot, beside: bool = False) -> None:
+        """Go on from an earlier solution, with the inequalities that were tight there.
+
+        Parameters
+        ----------
+        spot : Spot
+        beside : bool, optional
+            Whether to keep the other inequalities of now.
+        """
+        tight = {span.key: (span, status) for span, status in spot.tight}
+        if not beside:
+            self._keep(tight)
+        self._add_spans([span for key, (span, _) in tight.items() if key not in self._rows])
+        of_spans = [tight[key][1] if key in tight else BASIC for key in (span.key for span in self.spans)]
+        self._program.restart(Basis(spot.basis.columns, spot.basis.rows + of_spans))
 
     # --- inequalities --------------------------------------------------------------------------------------------
 
@@ -255,10 +278,9 @@ class Starts:
                 for length in lengths:
                     found += self._broken(resource, length, holds)
         found.sort(key=lambda one: -one[0])
-        found = found[:most]
-        self._seen.update(_key(span) for _, span in found)
-        self._add_spans([span for _, span in found])
-        return len(found)
+        new = {span.key: span for _, span in found[:most]}
+        self._add_spans([*new.values()])
+        return len(new)
 
     def refine(self) -> int:
         """Cut spans in two in which more is held at some moment than there is; return how many."""
@@ -277,8 +299,8 @@ class Starts:
             over = (load - room) * width
             over[(load < room + BROKEN) | (width < SHORTEST)] = 0.0
             worst = np.argsort(-over, kind="stable")[:MOST_CUT]
-            chosen = dict.fromkeys(slot[worst[over[worst] > 0]].tolist())
-            new += [(int(edges[number]) + int(edges[number + 1])) // 2 for number in chosen]
+            those = dict.fromkeys(slot[worst[over[worst] > 0]].tolist())
+            new += [(int(edges[number]) + int(edges[number + 1])) // 2 for number in those]
         self.edges = np.union1d(edges, np.array(new, dtype=np.int64))
         return len(self.edges) - len(edges)
 
@@ -286,7 +308,7 @@ class Starts:
         """Return the columns of the solution that hold a resource and of whose kinds inequalities can tell."""
         used = np.flatnonzero(self.mass > 1e-9)
         used = used[self._covered[resource][self.columns.kind[used]] > 0]
-        found: Ints = used[grid.units(self.relaxed, grid.chosen(self.columns, used), resource) > 0]
+        found: Ints = used[grid.units(self.relaxed, chosen(self.columns, used), resource) > 0]
         return found
 
     def _broken(self, resource: int, length: int, holds: Ints) -> list[tuple[float, Span]]:
@@ -316,7 +338,7 @@ class Starts:
                 slot = int(slots[at])
                 first, last = self.edges[slot : slot + 2].tolist()
                 span = Span(resource, first, last, length, int(who[at]), one.coefficient, one.most)
-                if _key(span) not in self._seen:
+                if span.key not in self._rows:
                     found.append((one.broken, span))
         return found
 
@@ -338,7 +360,13 @@ class Starts:
             entry.append(np.stack([len(self.relaxed.kinds) + at, counted[at]], axis=1))
         most = np.array([float(span.most) for span in spans])
         self._program.add_rows(most, np.concatenate(row), np.concatenate(entry))
+        self._rows.update((span.key, len(self.spans) + row) for row, span in enumerate(spans))
         self.spans += spans
+
+    @property
+    def _first(self) -> int:
+        """Row of the first inequality."""
+        return len(self.relaxed.kinds) + len(self._sizes) * (len(self.moments) - 1)
 
     def _uses(self, columns: Columns) -> Bools:
         return np.array([grid.units(self.relaxed, columns, resource) > 0 for resource in range(len(self._sizes))])
@@ -363,29 +391,3 @@ class Starts:
             if in_windows(kind) and len(kind.modes) == 1 and mode.run:
                 found[number] = dict(mode.uses).get(resource, 0) // self._sizes[resource]
         return found
-
-
-def whole_windows(relaxed: Relaxation) -> Windows:
-    """Return the windows in which all ends lie."""
-    first = np.array([kind.start + kind.least for kind in relaxed.kinds], dtype=np.int64)
-    return Windows(first, np.array([kind.due for kind in relaxed.kinds], dtype=np.int64))
-
-
-def _key(span: Span) -> tuple[int | bytes, ...]:
-    return span.resource, span.begin, span.end, span.length, span.anytime, span.coefficient.tobytes()
-
-
-def _none() -> Columns:
-    ints = np.zeros(0, dtype=np.int64)
-    return Columns(ints, ints, ints, ints, np.zeros(0), np.zeros(0))
-
-
-def _joined(one: Columns, other: Columns) -> Columns:
-    return Columns(
-        kind=np.concatenate([one.kind, other.kind]),
-        part=np.concatenate([one.part, other.part]),
-        begin=np.concatenate([one.begin, other.begin]),
-        end=np.concatenate([one.end, other.end]),
-        share=np.concatenate([one.share, other.share]),
-        cost=np.concatenate([one.cost, other.cost]),
-    )

@@ -43,6 +43,12 @@ class Windows:
     last: Ints
 
 
+def whole_windows(relaxed: Relaxation) -> Windows:
+    """Return the windows in which all ends lie."""
+    first = np.array([kind.start + kind.least for kind in relaxed.kinds], dtype=np.int64)
+    return Windows(first, np.array([kind.due for kind in relaxed.kinds], dtype=np.int64))
+
+
 @dataclass(frozen=True, slots=True)
 class Tolled:
     """What prices say.
