@@ -117,7 +117,13 @@ class Proof:
         deadline : float
             On the clock of `time.monotonic`; where there is none, a number of nodes that goes by the number of jobs.
         """
-        if self._tree is not None:
-            nodes = NODES // self._jobs if deadline == math.inf else None
-            self._tree.run(value, offer, deadline, nodes)
-            self.bound = max(self.bound, self._tree.bound)
+        tree = self._tree
+        if tree is None:
+            return
+
+        def told(means: dict[int, float]) -> int:
+            self.bound = max(self.bound, tree.bound)
+            return offer(means)
+
+        tree.run(value, told, deadline, NODES // self._jobs if deadline == math.inf else None)
+        self.bound = max(self.bound, tree.bound)
