@@ -231,6 +231,11 @@ class Quotas:
 
     def room(self, queue: str, model: str) -> Cards | None:
         """Return how much more of a model, or of `ALL`, a queue may use now; None for any amount."""
+        found = self.tightest(queue, model)
+        return None if found is None else found[0]
+
+    def tightest(self, queue: str, model: str) -> tuple[Cards, str] | None:
+        """Return the same with the first queue, upwards, whose limit leaves no more."""
         if not self.limited(queue):
             return None
         named = self._named[self._chain(queue)[-1]]
@@ -239,15 +244,17 @@ class Quotas:
         elif model == ALL and ALL not in named:
             return None
         room: Cards = 0
+        owner = -1
         for c in reversed(self._chain(queue)):
             row, used = self._row(c, model), self._usage[c, model]
-            if self._parent[c] >= 0:
-                room += max(0, row.guaranteed - used)
-                room = room if row.limit is None else min(room, row.limit - used)
+            if self._parent[c] < 0:
+                room, owner = row.subtree - used, c
             else:
-                room = row.subtree - used
+                room += max(0, row.guaranteed - used)
+                if row.limit is not None and row.limit - used <= room:
+                    room, owner = row.limit - used, c
             room = max(0, room)
-        return room
+        return room, self.queues[owner].name
 
     def over(self) -> list[Short]:
         """Return what is used beyond its limit, in the order of the queues."""

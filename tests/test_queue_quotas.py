@@ -21,7 +21,6 @@ from placement.engine import SOLVERS
 from placement.entitlement.rows import queue_rows
 from placement.errors import SnapshotError, UnhonouredError, UsageError
 from placement.plan import Plan
-from placement.session import Session
 from placement.snapshot import Gpu, Job, Node, Policy, Queue, Running, RunningTask, Snapshot, Task, TaskGroup
 
 LENDS = (
@@ -297,5 +296,3 @@ def test_other_decisions_refuse_quotas_as_before() -> None:
     snapshot = lending(9, 0)
     with pytest.raises(UnhonouredError, match="no rule honours queues yet"):
         pl.consolidate(snapshot)
-    with pytest.raises(UsageError, match="does not honour queues"):
-        Session(snapshot)

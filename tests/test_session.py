@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import placement as pl
 from placement.session import Session
 from placement.session.judged import places_of, plan_for, unnamed
-from placement.snapshot import MigInstance, Nic, NumaZone, Queue
+from placement.snapshot import MigInstance, Nic, NumaZone
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
 from placement.snapshot.workload import Duration, Running, RunningTask, Topology
 
@@ -308,13 +308,6 @@ def test_an_event_log_is_taken_in_as_its_events_are() -> None:
     session = _session(_node("a"))
     session.apply(EventLog(events=(JobArrived(time=1.0, job=_job("x")), JobArrived(time=2.0, job=_job("y")))))
     assert (session.time, list(session.waiting)) == (2.0, ["x", "y"])
-
-
-def test_limits_without_a_quota_are_refused_too() -> None:
-    queues = Queue(name="all"), Queue(name="q", parent="all", borrowing_limit={"A": 1})
-    with pytest.raises(pl.UsageError, match="does not honour queues"):
-        _session(_node("a"), queues=queues)
-    _session(_node("a"), queues=queues[:1])
 
 
 def test_a_job_does_not_start_before_it_is_submitted() -> None:

@@ -75,7 +75,7 @@ def preemptable(
     counted: list[dict[int, list[Fraction]]] = []
     if wants is not None:
         _must_free(quotas, job.queue, wants, lines)
-    card_models = models_of(snapshot)
+    card_models = models_of(snapshot.nodes)
     for one in running:
         if one.running is None or not one.preemptible or not _long_enough(snapshot, one):
             continue
@@ -218,7 +218,7 @@ def quota_refusal(snapshot: Snapshot, running: Sequence[Job], job: Job) -> str |
 
 def _used(snapshot: Snapshot, running: Sequence[Job]) -> Quotas:
     quotas = Quotas(snapshot.queues)
-    card_models = models_of(snapshot)
+    card_models = models_of(snapshot.nodes)
     for job in running:
         assert job.running is not None
         if quotas.limited(job.queue):
@@ -245,7 +245,7 @@ def _within(entitled: Entitled, quotas: Quotas, job: Job, wants: Amounts | None)
 
 def _asked(snapshot: Snapshot, running: Sequence[Job]) -> dict[str, list[Amounts]]:
     """Return what jobs have and wait for, by queue."""
-    models, card_models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}, models_of(snapshot)
+    models, card_models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}, models_of(snapshot.nodes)
     found: dict[str, list[Amounts]] = {}
     for job in running:
         assert job.running is not None

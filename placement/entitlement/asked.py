@@ -45,7 +45,7 @@ def asked(snapshot: Snapshot) -> Asked:
     """Return what the queues of a snapshot have and want."""
     found = Asked()
     models = {gpu.model for node in snapshot.nodes for gpu in node.gpus}
-    card_models = models_of(snapshot)
+    card_models = models_of(snapshot.nodes)
     for job in snapshot.jobs:
         if not job.queue:
             continue

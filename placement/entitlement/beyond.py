@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
+from placement.entitlement.least import Least, short_for, too_much
 from placement.gang import Leaf, least_of
 from placement.instance import Assignment, Instance, Ints
 from placement.quota import ALL, QueueLimit, Short
 
 Models = frozenset[str | None]
 """Card models; None for those without a limit."""
-
-Least = Callable[[list[int]], int | Fraction]
-"""Gives the least that leaves of a job come to, from what a task of each does."""
 
 
 def beyond(instance: Instance, assignment: Assignment, classes: Sequence[int]) -> dict[int, Short]:
@@ -141,21 +139,13 @@ class _Left:
     ) -> Short | None:
         """Look at the models that tasks of each leaf may be on, at all of them together, and at all there are."""
         where = [self._rows_of(leaf.shape, rows) for leaf in leaves]
-        sets = sorted({mine for mine in where if mine}, key=sorted)
-        everywhere = frozenset({rows[ALL]}) if ALL in rows else frozenset[int]()
-        for chosen in (*sets, frozenset[int]().union(*sets), everywhere):
-            inside = [
-                take if chosen == everywhere or (mine and mine <= chosen) else 0
-                for take, mine in zip(takes, where, strict=True)
-            ]
-            more = least(inside) - sum(self._left[row] for row in chosen)
-            if chosen and more > 0:
-                limits = [_limit(self.instance, row) for row in sorted(chosen)]
-                cards = Fraction(more) * self.instance.resource_units[resource] / limits[0].scale
-                owners = tuple(dict.fromkeys((limit.kind, limit.queue) for limit in limits))
-                models = ", ".join(sorted(limit.model for limit in limits))
-                return Short(owners[0][1], models, cards, owners[0][0], owners[1:])
-        return None
+        found = too_much(takes, where, rows.get(ALL), self._left, least)
+        if found is None:
+            return None
+        chosen, more = found
+        limits = [_limit(self.instance, row) for row in chosen]
+        cards = Fraction(more) * self.instance.resource_units[resource] / limits[0].scale
+        return short_for([(limit.kind, limit.queue, limit.model) for limit in limits], cards)
 
     def _rows_of(self, shape: int, rows: dict[str, int]) -> frozenset[int]:
         """Return the limits on models that a task counts in one of, wherever it is; none if it may in none."""

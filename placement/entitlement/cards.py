@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 from placement import units
 from placement.hardware import mig
-from placement.snapshot import Snapshot, Task
+from placement.snapshot import Node, Task
 
 Amounts = dict[str, Fraction]
 """Cards by model."""
@@ -27,10 +27,10 @@ def of_task(task: Task, models: Sequence[str]) -> Amounts:
     return {model: part * count for model, count in Counter(models).items()}
 
 
-def models_of(snapshot: Snapshot) -> Callable[[str, Sequence[int]], list[str]]:
+def models_of(nodes: Iterable[Node]) -> Callable[[str, Sequence[int]], list[str]]:
     """Return what says of which models cards of a node are, given its name and their numbers."""
     cards: dict[str, list[str]] = {}
-    for node in snapshot.nodes:
+    for node in nodes:
         models = [gpu.model for gpu in node.gpus for _ in range(gpu.count)]
         names = [node.name] if node.count == 1 else [f"{node.name}-{copy}" for copy in range(node.count)]
         cards |= dict.fromkeys(names, models)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from placement.gang import Branch, Leaf, at_most
+from placement.heuristics.allowance import Allowance
 from placement.heuristics.domains import Domains
 from placement.heuristics.gangs import Gang, Placed, Spot
 from placement.heuristics.group_orders import other_orders
@@ -65,6 +66,7 @@ class Filling:
         self._row_of = {self._nodes.node(row): row for row in range(self._nodes.count)}
         self._placed = 0
         self._open: Bools | None = None
+        self._allowance: Allowance | None = None
         self._gangs: dict[tuple[Branch, tuple[Affinity, ...]], int] = {}
         self._kind = [self._kind_of(job_class) for job_class in instance.job_classes]
         self._refused_at: dict[int, int] = {}
@@ -114,7 +116,7 @@ class Filling:
                 gang.grow()
             else:
                 gang = self._in_other_orders(number, most) or gang
-            if not len(gang):
+            if not len(gang) and self._allowance is None:
                 self._refused_at[self._kind[number]] = self._placed
         except OutOfTimeError:
             self.undo(0)
@@ -169,6 +171,14 @@ class Filling:
         if nodes is not None:
             self._open = np.zeros(self._nodes.count, dtype=np.bool_)
             self._open[[self._row_of[node] for node in nodes.tolist()]] = True
+
+    def serve_within(self, number: int, allowance: Allowance) -> list[Placed]:
+        """Place what fits of a job of some class, with no more cards than are allowed; return its tasks."""
+        self._allowance = allowance
+        try:
+            return self.serve(number, [])
+        finally:
+            self._allowance = None
 
     def release(self, number: int, tasks: Iterable[Placed]) -> None:
         """Give back what tasks of a job of some class took, for good."""
@@ -240,17 +250,20 @@ class Filling:
         if time.monotonic() > self._deadline - HANDOVER * self._placed:
             raise OutOfTimeError
         open_rows = self._nodes.within_limits(shape)
-        for mask in (within, self._open):
+        allowed = None if self._allowance is None else self._allowance.rows(shape)
+        for mask in (within, self._open, allowed):
             if mask is not None:
                 open_rows = mask if open_rows is None else open_rows & mask
         row = self._finder.find(shape, open_rows)
         if row < 0:
             # nothing will be taken back, and what is free only shrinks
-            if within is None and self._open is None and not self._nodes.mark():
+            if within is None and self._open is None and allowed is None and not self._nodes.mark():
                 self._fits_nowhere.add(shape)
             return None
         cards = self._rule.cards(shape, row)
         changed = self._nodes.place(shape, row, cards, self._marks[shape])
+        if self._allowance is not None:
+            self._allowance.take(shape, row)
         if self._domains is not None:
             self._domains.touch(changed)
         return self._nodes.node(row), cards
@@ -279,6 +292,8 @@ class Filling:
     def undo(self, mark: int) -> None:
         """Take back everything placed since a point in time."""
         undone = self._nodes.undo(mark)
+        if self._allowance is not None:
+            self._allowance.undo(mark)
         if len(undone):
             self._finder.undone(undone)
             if self._domains is not None:

@@ -25,9 +25,9 @@ def unhonoured(snapshot: Snapshot, without: Sequence[str] = ()) -> tuple[str, ..
     return tuple(uses_in(snapshot, frozenset(every(without))))
 
 
-def timeless(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot without what counts in a schedule alone."""
-    return without_fields(snapshot, IN_TIME)
+def timeless(snapshot: Snapshot, kept: Sequence[str] = ()) -> Snapshot:
+    """Return a snapshot without what counts in a schedule alone, but for fields that are kept, such as `SHARED`."""
+    return without_fields(snapshot, [path for path in IN_TIME if path not in kept])
 
 
 def refuse_unhonoured_in_time(snapshot: Snapshot, without: Sequence[str] = ()) -> Snapshot:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from placement.hardware.mig import geometry
+from placement.session.queue_use import QueueUse
 from placement.snapshot import Gpu, Job, Node, Running, RunningTask, Snapshot
 from placement.snapshot.leaves import leaf_tasks
 
@@ -23,9 +24,17 @@ class Cluster:
         Jobs that run, with their places.
     on : dict of str to dict of str to None
         Names of the jobs on each node, in the order in which they came.
+    queue_use : QueueUse
+        What queues use of their quotas.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    quotas : bool
+        Whether queues count.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, quotas: bool = True) -> None:
         self._frame = msgspec.structs.replace(snapshot, nodes=(), jobs=(), reservations=())
         self.nodes: dict[str, Node] = {}
         for node in snapshot.nodes:
@@ -35,6 +44,7 @@ class Cluster:
         first = {level: node for node in reversed(self.nodes.values()) for level in node.domains}
         self._positions = tuple({node.name: node for node in first.values()}.values())
         self._order = {name: number for number, name in enumerate(self.nodes)}
+        self.queue_use = QueueUse(snapshot.queues if quotas else (), self.nodes.values())
         self.running: dict[str, Job] = {}
         self.on: dict[str, dict[str, None]] = defaultdict(dict)
         apart = snapshot.policy.tenants_apart
@@ -57,6 +67,7 @@ class Cluster:
         """Add a job that runs."""
         assert job.running is not None
         self.running[job.name] = job
+        self.queue_use.change(job, 1)
         profiles = {path: task.mig_profile for path, task in leaf_tasks(job.groups)}
         for task in job.running.tasks:
             self.on[task.node][job.name] = None
@@ -68,6 +79,7 @@ class Cluster:
         """Take away a job that runs, and return it."""
         job = self.running.pop(name)
         assert job.running is not None
+        self.queue_use.change(job, -1)
         for node in {task.node for task in job.running.tasks}:
             del self.on[node][name]
         return job
@@ -91,7 +103,7 @@ class Cluster:
         """Return some nodes with all that is on them and jobs that wait, and with all nodes of domains with limits.
 
         Of a job that runs on other nodes too, only the tasks on these are there: what it takes elsewhere is no affair
-        of theirs.
+        of theirs. There are no queues, for what these use is everywhere; see `queue_use`.
         """
         touched = set(nodes)
         for key in {key for name in touched for key in self._domains(self.nodes[name])}:
@@ -103,6 +115,7 @@ class Cluster:
             self._frame,
             nodes=tuple(self.nodes[name] for name in inside),
             jobs=(*running, *waiting),
+            queues=(),
             limits=tuple(one for one in self._frame.limits if self._is_in(one.level, one.domain, touched)),
         )
 
@@ -113,7 +126,7 @@ class Cluster:
     def _trimmed(job: Job, nodes: set[str]) -> Job:
         assert job.running is not None
         tasks: tuple[RunningTask, ...] = tuple(task for task in job.running.tasks if task.node in nodes)
-        return msgspec.structs.replace(job, after=(), data=(), running=Running(tasks=tasks))
+        return msgspec.structs.replace(job, after=(), data=(), queue="", running=Running(tasks=tasks))
 
 
 def _holding(node: Node, card: int, profile: str, start: int) -> Node:
@@ -134,3 +147,10 @@ def _holding(node: Node, card: int, profile: str, start: int) -> Node:
         gpus.append(gpu)
         first += gpu.count
     return node if tuple(gpus) == node.gpus else msgspec.structs.replace(node, gpus=tuple(gpus))
+
+
+def copies_of(job: Job) -> list[Job]:
+    """Return the jobs that a counted entry stands for."""
+    if job.count == 1:
+        return [job]
+    return [msgspec.structs.replace(job, name=f"{job.name}-{copy}", count=1) for copy in range(job.count)]

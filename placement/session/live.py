@@ -7,7 +7,8 @@ it. Kinds tell jobs apart by how they may be placed, so that a job like one seen
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 import msgspec
@@ -16,12 +17,16 @@ import numpy as np
 from placement.compile import MANY
 from placement.compile import compile as compile_snapshot
 from placement.compile.work import encode
+from placement.gang import least_of
+from placement.heuristics.allowance import Allowance
 from placement.heuristics.fastest_fit import FastestFit
 from placement.heuristics.filling import Filling
 from placement.naming import node_names
+from placement.quota import Cards, Short
 from placement.scheduling.clock import Clock
 from placement.scheduling.compile import Spots
 from placement.session.cluster import Cluster
+from placement.session.demand import Demands
 from placement.session.extend import Extender
 from placement.snapshot import Job, RunningTask
 
@@ -88,6 +93,7 @@ class Live:
         self._spots = Spots(self._instance, self._node)
         self._clock = Clock(self._instance)
         self._filling = Filling(self._instance, FastestFit, math.inf, 0)
+        self._demands = Demands(self._instance, self._filling)
         for job in running.values():
             self._hold(job)
         self._filling.shut(self._node[name] for name, node in self._cluster.nodes.items() if node.cordoned)
@@ -104,6 +110,7 @@ class Live:
         self._kinds[key] = kind
         self._number[key] = len(self._number)
         self._instance = instance
+        self._demands.extend(instance)
         self._spots = Spots(instance, self._node)
         self._clock = Clock(instance)
         filling = Filling(instance, FastestFit, math.inf, 0)
@@ -154,11 +161,29 @@ class Live:
 
     # --- what could run ------------------------------------------------------------------------------------------
 
-    def place(self, job: Job) -> tuple[RunningTask, ...]:
-        """Return where the tasks of a job would go now; nothing is taken."""
+    def short(self, job: Job, room: Mapping[str, Cards]) -> Short | None:
+        """Return by how much a job needs more, wherever it is placed, than its queue may use of its quota.
+
+        Parameters
+        ----------
+        job : Job
+        room : mapping of str to int or Fraction
+            What the queue may use, see `placement.session.queue_use.QueueUse.room`.
+        """
+        number = self._class(self._kind(job))
+        takes, where = self._demands.of(number)
+        least = partial(least_of, self._instance.job_classes[number].root)
+        return self._cluster.queue_use.short(job.queue, takes, where, least, room)
+
+    def place(self, job: Job, room: Mapping[str, Cards] | None = None) -> tuple[RunningTask, ...]:
+        """Return where the tasks of a job would go now, with no more cards than there is `room`; nothing is taken."""
         kind = self._kind(job)
         number = self._class(kind)
-        tasks = self._filling.serve(number, [])
+        if room:
+            allowance = Allowance(room, self._demands.by_shape(number), self._demands.models, self._demands.model)
+            tasks = self._filling.serve_within(number, allowance)
+        else:
+            tasks = self._filling.serve(number, [])
         self._filling.release(number, tasks)
         leaves = self._instance.job_classes[number].leaves
         return tuple(self._named(leaves[leaf].path, index, node, cards) for leaf, index, (node, cards) in tasks)

@@ -11,10 +11,12 @@ import msgspec
 
 from placement.engine import solve as solve_snapshot
 from placement.errors import SnapshotError, SolverError, UsageError
-from placement.honoured import every, refuse_unhonoured, timeless
+from placement.honoured import SHARED, every, refuse_unhonoured, refuse_unhonoured_in_plan, timeless
 from placement.plan import Plan, Tasks
+from placement.quota import Short
 from placement.scheduling.schedule import schedule as schedule_snapshot
-from placement.session.cluster import Cluster
+from placement.session.ahead import AHEAD, refuse_ahead
+from placement.session.cluster import Cluster, copies_of
 from placement.session.decision import Decision
 from placement.session.judged import alone, places_of, starting, touched, unnamed
 from placement.session.live import Live
@@ -27,8 +29,6 @@ from placement.snapshot.read import digest, verified
 from placement.snapshot.report import show, suggestion
 from placement.timetable import Schedule
 
-AHEAD = ("reservations", "queues", "jobs.hard_deadline", "policy.max_wait_seconds")
-"""Fields of schedules that a session does not honour: nothing in it looks ahead, and it keeps no quota and no line."""
 REMEMBERED = 100_000
 """Jobs that have ended of which the names are kept, the last ones: their names are not given again, and jobs that
 arrive may come after them."""
@@ -46,7 +46,8 @@ class Session:
     snapshot : Snapshot
         Its state at the start. Copies of counted nodes and jobs become entries of their own.
     without : sequence of str
-        Fields that a session does not honour, to be left out of account: `AHEAD`, and those that no rule honours yet.
+        Fields that a session does not honour, to be left out of account: `AHEAD`, and those that no rule honours yet;
+        and ``"queues"``: what is decided and solved then keeps to no quota.
 
     Attributes
     ----------
@@ -60,11 +61,13 @@ class Session:
         snapshot = verified(snapshot)
         self._without = every(without)
         self._beyond = tuple(name for name in self._without if name not in AHEAD)
-        self._refuse(snapshot)
+        refuse_ahead(snapshot, self._without)
+        self._queues = () if any(path in self._without for path in SHARED) else SHARED
         refuse_unhonoured(timeless(snapshot), self._beyond)
+        refuse_unhonoured_in_plan(timeless(snapshot, self._queues), self._beyond)
         self.time = self._began = snapshot.time
         self.waiting: dict[str, Job] = {}
-        self._cluster = Cluster(snapshot)
+        self._cluster = Cluster(snapshot, bool(self._queues))
         self._gone: dict[str, None] = {}
         self._restarts: dict[str, int] = {}
         self._restoring: dict[str, float] = {}
@@ -73,7 +76,7 @@ class Session:
         self._solved: tuple[int, str] = (-1, "")
         self._scheduled: tuple[int, str] = (-1, "")
         for job in snapshot.jobs:
-            for one in _copies(job):
+            for one in copies_of(job):
                 if one.running is None:
                     self.waiting[one.name] = one
                 else:
@@ -133,7 +136,7 @@ class Session:
         self.time = event.time
 
     def _arrive(self, job: Job, path: str) -> None:
-        copies = _copies(job)
+        copies = copies_of(job)
         for one in copies:
             if one.name in self.waiting or one.name in self.running or one.name in self._gone:
                 what = f"{show(one.name)} has arrived before"
@@ -150,7 +153,7 @@ class Session:
         except SnapshotError as error:
             here = [replace(one, path=one.path.replace("jobs[0]", f"{path}.job", 1)) for one in error.problems]
             raise SnapshotError(here, error.source, error.total) from None
-        self._refuse(alone)
+        refuse_ahead(alone, self._without)
         refuse_unhonoured(timeless(alone), self._beyond)
         for one in copies:
             self.waiting[one.name] = one
@@ -188,20 +191,6 @@ class Session:
             self._cluster.cordon(node, True)
             self._live.shut(node)
 
-    def _refuse(self, snapshot: Snapshot) -> None:
-        """Raise for what would count in a schedule and has no effect here."""
-        used = {
-            "reservations": bool(snapshot.reservations),
-            "queues": any(q.quota or q.borrowing_limit or q.lending_limit for q in snapshot.queues),
-            "jobs.hard_deadline": any(job.hard_deadline and job.deadline is not None for job in snapshot.jobs),
-            "policy.max_wait_seconds": snapshot.policy.max_wait_seconds is not None,
-        }
-        for name, is_used in used.items():
-            if is_used and name not in self._without:
-                raise UsageError.one(
-                    f"a session does not honour {name}", f"leave it out of account with without=({name!r},)", path=name
-                )
-
     # --- deciding ------------------------------------------------------------------------------------------------
 
     def decide(self, name: str) -> Decision:
@@ -219,14 +208,29 @@ class Session:
         held_up = self._held_up(job)
         if held_up:
             return Decision(name, Tasks(), held_up, version=self._version)
-        tasks = self._live.place(job)
+        room = self._cluster.queue_use.room(job.queue)
+        short = self._live.short(job, room) if room else None
+        tasks = () if short is not None else self._live.place(job, room)
         if not tasks:
-            seconds = clock.perf_counter() - began
-            return Decision(name, Tasks(), "nothing that it could use is free now", seconds, self._version)
+            reason = self._free_now(job, bool(room)) if short is None else f"it asks for {short}"
+            return Decision(name, Tasks(), reason, clock.perf_counter() - began, self._version)
+        over = self._over([job], {name: tasks})
+        if over is not None:
+            raise SolverError(f"the places found for {name} come to {over}")
         plan = touched(self._cluster, [alone(job)], {name: tasks})
         if not plan.checked:
             raise SolverError(f"the places found for {name} were refused by the check ({plan.notes[-1]})")
         return Decision(name, plan.tasks, "", clock.perf_counter() - began, self._version)
+
+    def _free_now(self, job: Job, limited: bool) -> str:
+        """Return why a job finds no place of which its queue may use as much as it needs on some cards."""
+        if limited and self._live.place(job):
+            return f"nothing that it could use is free now within what quotas leave to queue {job.queue}"
+        return "nothing that it could use is free now"
+
+    def _over(self, jobs: Iterable[Job], places: Mapping[str, tuple[RunningTask, ...]]) -> Short | None:
+        """Return a quota that jobs would exceed beside what runs."""
+        return self._cluster.queue_use.exceeded((job, places[job.name]) for job in jobs)
 
     def _held_up(self, job: Job) -> str:
         """Return why a job may not start yet whatever is free: what it comes after has not ended, or it is to come."""
@@ -253,7 +257,7 @@ class Session:
             As `placement.solve`.
         """
         may_start = [job for job in self.waiting.values() if not self._held_up(job)]
-        present = timeless(self._present(may_start))
+        present = timeless(self._present(may_start), self._queues)
         plan = solve_snapshot(present, time_limit=time_limit, without=self._beyond, **options)
         self._solved = self._version, plan.snapshot
         return plan
@@ -339,8 +343,10 @@ class Session:
         jobs = [self._waits(name) for name in places]
         if places and not self._is_of_now(plan):
             judged = touched(self._cluster, [alone(job) for job in jobs], places)
-            if not judged.checked:
-                what = f"the plan does not go with what runs now ({judged.notes[-1]})"
+            over = self._over(jobs, places) if judged.checked else None
+            if not judged.checked or over is not None:
+                why = judged.notes[-1] if over is None else f"it comes to {over}"
+                what = f"the plan does not go with what runs now ({why})"
                 raise UsageError.one(what, "decide again", path="plan")
         for job in jobs:
             del self.waiting[job.name]
@@ -356,7 +362,11 @@ class Session:
         found = starting(schedule, may_start)
         for name, tasks in starting(schedule, may_start, brief=True).items():
             beside = {**found, name: tasks}
-            if touched(self._cluster, [alone(self.waiting[one]) for one in beside], beside).checked:
+            jobs = [self.waiting[one] for one in beside]
+            if (
+                self._over(jobs, beside) is None
+                and touched(self._cluster, [alone(job) for job in jobs], beside).checked
+            ):
                 found = beside
         return found
 
@@ -392,7 +402,7 @@ class Session:
             snapshot without it, `placement.schedule` and `placement.simulate` one with it.
         """
         found = self._present(self.waiting.values())
-        return found if in_time else timeless(found)
+        return found if in_time else timeless(found, self._queues)
 
     def _present(self, waiting: Iterable[Job]) -> Snapshot:
         jobs = [*(until(job, self.time, self._began) for job in self.running.values()), *waiting]
@@ -402,9 +412,3 @@ class Session:
     def digest(self) -> str:
         """Return the SHA-256 of the present state; see `placement.snapshot.read.digest`."""
         return digest(self.snapshot())
-
-
-def _copies(job: Job) -> list[Job]:
-    if job.count == 1:
-        return [job]
-    return [msgspec.structs.replace(job, name=f"{job.name}-{copy}", count=1) for copy in range(job.count)]
