@@ -2,7 +2,8 @@
 
 Jobs of 1 to 64 cards, in gangs of tasks of 1, 2, 4 or 8 cards, some within one rack, come and go, so that about the
 same part of the cluster stays in use; now and then a node fails or is drained, and comes back. One job in `--fresh`
-asks for an amount of CPU that no job before it asked for, which has to be compiled. Each decision is checked on the
+asks for an amount of CPU that no job before it asked for, which has to be compiled. With `--queues` each job is in one
+of so many queues, which lend to and borrow from one another. Each decision is checked on the
 nodes that it touches. At the end 200 jobs with durations wait on the cluster as it is, and all is planned anew within
 `--limit` seconds, `--again` times each: what can start now, and when everything starts. What is printed: percentiles of
 the time from `Session.decide` to its answer, over jobs of known kinds and over new ones, of the time that all events
@@ -27,6 +28,7 @@ from table import Column, Row, heading, line, machine, write
 
 import placement as pl
 from placement.session import Session
+from placement.snapshot import Queue
 from placement.snapshot.events import JobArrived, JobEnded, NodeDrained, NodeFailed, NodeRestored
 from placement.snapshot.workload import Duration, Topology
 
@@ -45,11 +47,34 @@ TARGET = 50.0
 """Milliseconds that 99 of 100 decisions may take."""
 
 
-def cluster(nodes: int) -> pl.Snapshot:
+def tree(queues: int, cards: int) -> tuple[Queue, ...]:
+    """Return queues in teams of 5 that share all cards, lend half of what they have and borrow as much again."""
+    if not queues:
+        return ()
+    each, teams = cards // queues, range((queues + 4) // 5)
+    model = "H100-80GB"
+    return (
+        Queue(name="top"),
+        *(Queue(name=f"team{team}", parent="top", borrowing_limit={model: 5 * each}) for team in teams),
+        *(
+            Queue(
+                name=f"q{one}",
+                parent=f"team{one // 5}",
+                quota={model: each},
+                borrowing_limit={model: each},
+                lending_limit={model: each // 2},
+            )
+            for one in range(queues)
+        ),
+    )
+
+
+def cluster(nodes: int, queues: int) -> pl.Snapshot:
     """Return an empty cluster in racks of 16 nodes."""
     cards = (pl.Gpu(model="H100-80GB", count=8, memory=80 * GIB),)
     return pl.Snapshot(
         topology=("rack",),
+        queues=tree(queues, 8 * nodes),
         nodes=tuple(
             pl.Node(name=f"n{i}", position={"rack": f"r{i // 16}"}, cpu=128, memory=1024 * GIB, gpus=cards)
             for i in range(nodes)
@@ -57,7 +82,7 @@ def cluster(nodes: int) -> pl.Snapshot:
     )
 
 
-def job(number: int, rng: random.Random, fresh: bool) -> pl.Job:
+def job(number: int, rng: random.Random, fresh: bool, queues: int = 0) -> pl.Job:
     """Return a job; one that is fresh asks for what none before it did."""
     gpus = rng.choice((1, 1, 2, 4, 8, 8))
     tasks = rng.choice((1, 1, 1, 2, 4, 8))
@@ -65,7 +90,10 @@ def job(number: int, rng: random.Random, fresh: bool) -> pl.Job:
     topology = Topology(required="rack") if tasks > 1 and rng.random() < 0.3 else None
     task = pl.Task(gpus=gpus, cpu=cpu, memory=32 * GIB * gpus)
     return pl.Job(
-        name=f"job{number}", groups=(pl.TaskGroup(name="workers", count=tasks, task=task, topology=topology),)
+        name=f"job{number}",
+        groups=(pl.TaskGroup(name="workers", count=tasks, task=task, topology=topology),),
+        # some queues have more to do than others
+        queue=f"q{int(queues * rng.random() ** 2)}" if queues else "",
     )
 
 
@@ -90,10 +118,12 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def anew(session: Session, now: float, limit: float, times: int, rng: random.Random) -> tuple[list[Row], Row]:
+def anew(
+    session: Session, now: float, limit: float, times: int, rng: random.Random, queues: int
+) -> tuple[list[Row], Row]:
     """Return what planning everything anew took beyond its limit, and how good it was the last time."""
     for number in range(WAITING):
-        one = job(10**9 + number, rng, fresh=False)
+        one = job(10**9 + number, rng, False, queues)
         timed = msgspec.structs.replace(one, duration=Duration(seconds=float(rng.randrange(60, 3600))))
         session.apply(JobArrived(time=now, job=timed))
     late: dict[str, list[float]] = {"solve": [], "schedule": []}
@@ -108,11 +138,11 @@ def anew(session: Session, now: float, limit: float, times: int, rng: random.Ran
 
 
 def run(
-    nodes: int, arrivals: int, full: float, every: int, seed: int, limit: float, again: int
+    nodes: int, arrivals: int, full: float, every: int, seed: int, limit: float, again: int, queues: int
 ) -> tuple[list[Row], Row]:
     """Return the rows of the table, and what was counted."""
     rng = random.Random(seed)
-    session = Session(cluster(nodes))
+    session = Session(cluster(nodes, queues))
     room, used, now = 8 * nodes * full, 0, 0.0
     running: list[str] = []
     size: dict[str, int] = {}
@@ -121,7 +151,7 @@ def run(
     busy: list[float] = []
     events: list[float] = []
     down: list[str] = []
-    counted = {"placed": 0, "no_room": 0, "refused": 0, "stopped": 0}
+    counted = {"placed": 0, "no_room": 0, "by_quota": 0, "refused": 0, "stopped": 0}
     memory: list[float] = []
     number = measured = 0
 
@@ -157,7 +187,7 @@ def run(
                     happens(JobEnded(time=now, job=name, outcome="failed"))
         number += 1
         fresh = warm and number % every == 0
-        one = job(number, rng, fresh)
+        one = job(number, rng, fresh, queues)
         happens(JobArrived(time=now, job=one))
         began, cpu = time.perf_counter(), time.process_time()
         try:
@@ -179,7 +209,7 @@ def run(
             used += size[one.name]
             counted["placed"] += 1
         else:
-            counted["no_room"] += 1
+            counted["by_quota" if "quota" in decision.reason else "no_room"] += 1
             happens(JobEnded(time=now, job=one.name, outcome="cancelled"))
     gc.collect()
     memory.append(resident())
@@ -191,7 +221,7 @@ def run(
         percentiles("events", events),
     ]
     violations = pl.check(session.snapshot(in_time=False), session.solve(solver="first-fit"))
-    planned, gaps = anew(session, now, limit, again, rng)
+    planned, gaps = anew(session, now, limit, again, rng, queues)
     return [*rows, *planned], {
         **gaps,
         **counted,
@@ -212,13 +242,21 @@ def main() -> None:
     parser.add_argument("--fresh", type=int, default=20, help="one job in so many is of a new kind")
     parser.add_argument("--limit", type=float, default=5.0, help="seconds for planning everything anew")
     parser.add_argument("--again", type=int, default=5, help="how often everything is planned anew")
+    parser.add_argument("--queues", type=int, default=0, help="queues with quotas that jobs are in; none if 0")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="file for the rows as JSON")
     options = parser.parse_args()
     about = machine()
     print(about)
     rows, counted = run(
-        options.nodes, options.arrivals, options.full, options.fresh, options.seed, options.limit, options.again
+        options.nodes,
+        options.arrivals,
+        options.full,
+        options.fresh,
+        options.seed,
+        options.limit,
+        options.again,
+        options.queues,
     )
     print(heading(COLUMNS))
     for row in rows:
