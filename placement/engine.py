@@ -12,6 +12,7 @@ import msgspec
 
 from placement import arguments, portfolio
 from placement.area import area_bounds
+from placement.carried import carried
 from placement.check import check, usage
 from placement.compile import compile as compile_snapshot
 from placement.entitlement.limits import compile_with_shares
@@ -23,12 +24,12 @@ from placement.exact.processes.worker import Exact
 from placement.heuristics import HEURISTICS, PORTFOLIO, TIED
 from placement.honoured import refuse_unhonoured_in_plan
 from placement.instance import Instance
-from placement.plan import Baseline, Plan, Provenance
+from placement.plan import Baseline, Plan, Provenance, Tasks
 from placement.planning import name_tasks, plan_of
-from placement.run import Listener, Run
+from placement.run import CARRIED, Listener, Run
 from placement.snapshot import Policy, Snapshot
 from placement.snapshot.read import digest, verified
-from placement.solver import Limits, Solver, Stop
+from placement.solver import Limits, Result, Solver, Stop
 from placement.version import VERSION
 
 SOLVERS: dict[str, Solver] = {**HEURISTICS, **{name: Exact(name) for name in METHODS}}
@@ -71,6 +72,7 @@ def solve(
     seed: int = 0,
     without: Sequence[str] = (),
     report: Listener | None = None,
+    start: Tasks | None = None,
 ) -> Plan:
     """Return the best checked plan for a snapshot, with a proven bound where there is one.
 
@@ -99,6 +101,9 @@ def solve(
         Fields that no rule honours yet, to be left out of account; see the error that names them.
     report : callable, optional
         Told of progress, in the thread that keeps the deadline: what it takes is lost.
+    start : Tasks, optional
+        Those of an earlier plan. What of it still holds, see `placement.carried.carried`, with what else fits around
+        it, is an answer that another takes the place of only if it is better, and that the exact method starts from.
 
     Returns
     -------
@@ -138,6 +143,8 @@ def solve(
     run.prove("area", area_bounds(compile_snapshot(used) if any(row.queue for row in instance.limits) else instance))
     if not instance.exact:
         run.notes.append(CROWDED if instance.crowded else INEXACT)
+    if start is not None:
+        _carry(run, start, snapshot, used)
     _search(run, solver, ready)
     searched = time.monotonic()
     provenance = Provenance(
@@ -189,6 +196,34 @@ def refuse_arguments(
 ) -> None:
     """Raise `UsageError` if an argument of `solve` is out of range or unknown, whatever the snapshot."""
     arguments.refuse_arguments(objectives, solver, time_limit, gap, seed, SOLVERS)
+
+
+def _carry(run: Run, start: Tasks, snapshot: Snapshot, used: Snapshot) -> None:
+    """Add what still holds of an earlier plan, and the same with what fits around it, to the candidates."""
+    kept = carried(run.instance, start)
+    if not len(kept):
+        return
+    found = Result(kept, Stop.COMPLETE)
+    if run.instance.zoned and check(snapshot, _unchecked(run, found, snapshot, used)):
+        return
+    run.add(CARRIED, found)
+    portfolio.around(run, HEURISTICS["best-fit"], CARRIED, kept)
+
+
+def _unchecked(run: Run, result: Result, snapshot: Snapshot, used: Snapshot) -> Plan:
+    """Return an answer as a plan of no method."""
+    nothing = Provenance(
+        version=VERSION,
+        solver=CARRIED,
+        solver_version=version("highspy"),
+        method=CARRIED,
+        objectives=run.objectives,
+        seed=run.seed,
+        gap=0.0,
+        time_limit=None,
+        without=(),
+    )
+    return plan_of(run.instance, result, {}, run.objectives, nothing, digest(snapshot), (), used)
 
 
 def _search(run: Run, solver: str, ready: bool) -> None:

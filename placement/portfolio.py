@@ -52,6 +52,12 @@ def alone(run: Run, solver: Solver) -> None:
     run.add(solver.name, _solve(run, solver, None, _at_least(run.limits)))
 
 
+def around(run: Run, solver: Solver, name: str, start: Assignment) -> None:
+    """Add what a greedy rule makes around an answer, under a name."""
+    run.tell(name)
+    run.add(name, _solve(run, solver, start, _at_least(run.limits)))
+
+
 def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bool, ready: bool = True) -> None:
     """Try greedy rules and an exact method that starts from the first of them.
 
@@ -74,7 +80,7 @@ def together(run: Run, exact: Solver, rules: Mapping[str, Solver], all_rules: bo
     others = list(usable if all_rules else usable[:1])
     things = _things(run)
     soon = bool(run.limits.gap) and things > SMALL
-    start: Assignment | None = None
+    start = run.ranked()[0][2].assignment if run.candidates else None
     # a large answer takes long to make and to hand over, and the exact method is soon past it
     at_once = things > LARGE or (soon and things > LARGE_INSTANCES and run.instance.only_instances)
     if not at_once:

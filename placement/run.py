@@ -15,6 +15,9 @@ from placement.solver import Bound, Limits, Progress, Result
 Candidate = tuple[tuple[Score, ...], str, Result]
 """What a method reached, its name, and its result."""
 
+CARRIED = "carried-over"
+"""Name of the answer that an earlier plan gives, with or without what else fits around it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -114,8 +117,14 @@ class Run:
             return reached is not None and reached <= self.limits.gap
 
     def ranked(self) -> list[Candidate]:
-        """Return the candidates from best to worst; of equal ones an exact method's first, then as they came."""
-        return sorted(self.candidates, key=lambda c: ([-score.rank for score in c[0]], not c[2].bounds))
+        """Return the candidates from best to worst.
+
+        Of equal ones what an earlier plan gives comes first, so that nothing is moved without a gain; then an exact
+        method's, then as they came.
+        """
+        return sorted(
+            self.candidates, key=lambda c: ([-score.rank for score in c[0]], c[1] != CARRIED, not c[2].bounds)
+        )
 
     def hear(self, name: str, progress: Progress) -> None:
         """Take in what a running method reports, and pass it on."""

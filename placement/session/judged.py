@@ -15,7 +15,8 @@ from placement.errors import UsageError
 from placement.honoured import timeless
 from placement.instance import Assignment
 from placement.naming import job_names, node_names
-from placement.plan import Plan, Provenance, Tasks
+from placement.places import places_of as places_of
+from placement.plan import Plan, Provenance
 from placement.planning import plan_of
 from placement.scheduling.compile import Spots
 from placement.session.cluster import Cluster
@@ -75,25 +76,6 @@ def plan_for(snapshot: Snapshot, places: Mapping[str, Sequence[RunningTask]]) ->
 @cache
 def _solver_version() -> str:
     return version("highspy")
-
-
-def places_of(tasks: Tasks) -> dict[str, tuple[RunningTask, ...]]:
-    """Return where a plan puts the tasks of each job."""
-    found: dict[str, list[RunningTask]] = {}
-    for job, group, index, node, gpus in tasks:
-        place = tasks[job, group, index]
-        found.setdefault(job, []).append(
-            RunningTask(
-                group=group,
-                index=index,
-                node=node,
-                gpus=tuple(gpus),
-                zone=place.zones[0] if len(place.zones) == 1 else None,
-                nics=place.nics,
-                mig_starts=place.mig_starts,
-            )
-        )
-    return {name: tuple(some) for name, some in found.items()}
 
 
 def starting(schedule: Schedule, jobs: Container[str], brief: bool = False) -> dict[str, tuple[RunningTask, ...]]:

@@ -75,6 +75,8 @@ class Session:
         self._version = 0
         self._solved: tuple[int, str] = (-1, "")
         self._scheduled: tuple[int, str] = (-1, "")
+        self._places: Tasks | None = None
+        """Of the last plan."""
         for job in snapshot.jobs:
             for one in copies_of(job):
                 if one.running is None:
@@ -244,6 +246,8 @@ class Session:
     def solve(self, *, time_limit: float | None = None, **options: Any) -> Plan:
         """Return a plan for all that waits and may start now; running work stays where it is.
 
+        What still holds of the last one is a start: this one is no worse, and moves nothing without a gain.
+
         Parameters
         ----------
         time_limit : float, optional
@@ -258,7 +262,9 @@ class Session:
         """
         may_start = [job for job in self.waiting.values() if not self._held_up(job)]
         present = timeless(self._present(may_start), self._queues)
+        options.setdefault("start", self._places)
         plan = solve_snapshot(present, time_limit=time_limit, without=self._beyond, **options)
+        self._places = plan.tasks
         self._solved = self._version, plan.snapshot
         return plan
 
