@@ -201,13 +201,13 @@ def refuse_arguments(
 def _carry(run: Run, start: Tasks, snapshot: Snapshot, used: Snapshot) -> None:
     """Add what still holds of an earlier plan, and the same with what fits around it, to the candidates."""
     kept = carried(run.instance, start)
-    if not len(kept):
-        return
     found = Result(kept, Stop.COMPLETE)
     if run.instance.zoned and check(snapshot, _unchecked(run, found, snapshot, used)):
         return
+    # also where it is nothing: some objectives are best so
     run.add(CARRIED, found)
-    portfolio.around(run, HEURISTICS["best-fit"], CARRIED, kept)
+    if len(kept):
+        portfolio.around(run, HEURISTICS["best-fit"], CARRIED, kept)
 
 
 def _unchecked(run: Run, result: Result, snapshot: Snapshot, used: Snapshot) -> Plan:

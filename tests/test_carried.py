@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mig_tiny import random_mig
 from share_cases import cards, gang, shared
+from strategies import random_tied_tiny, random_tiny
+from tenant_cases import random_apart
+from zoned_strategies import random_zoned
 
 import placement as pl
 from placement.carried import carried
@@ -116,3 +123,19 @@ def test_a_session_starts_from_its_last_plan() -> None:
     third = session.solve()
     assert third.checked
     assert {one for one, _ in where(third.tasks)["a" if "a" in third.tasks.job else "b"]} == {"xy".replace(node, "")}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "kind", [random_tiny, random_tied_tiny, random_zoned, random_apart, partial(random_mig, scarce=False, mixed=False)]
+)
+def test_whatever_decides_the_same_comes_back(kind: Callable[[int], Snapshot], seed: int) -> None:
+    """Nodes, zones, domains, tenants, instances: an answer is kept as it is, and none is refused by the judge."""
+    snapshot = kind(seed)
+    best = pl.solve(snapshot, solver="exact")
+    for solver in ("exact", "first-fit"):
+        again = pl.solve(snapshot, solver=solver, start=best.tasks)
+        assert again.checked
+        assert not any("refused" in note for note in again.notes)
+        assert [phase.value for phase in again.phases] == [phase.value for phase in best.phases]
+        assert (again.tasks.job, again.tasks.node) == (best.tasks.job, best.tasks.node)

@@ -16,6 +16,7 @@ from placement.plan import Plan, Tasks
 from placement.quota import Short
 from placement.scheduling.schedule import schedule as schedule_snapshot
 from placement.session.ahead import AHEAD, refuse_ahead
+from placement.session.arriving import refuse_arriving
 from placement.session.cluster import Cluster, copies_of
 from placement.session.decision import Decision
 from placement.session.judged import alone, places_of, starting, touched, unnamed
@@ -139,17 +140,7 @@ class Session:
 
     def _arrive(self, job: Job, path: str) -> None:
         copies = copies_of(job)
-        for one in copies:
-            if one.name in self.waiting or one.name in self.running or one.name in self._gone:
-                what = f"{show(one.name)} has arrived before"
-                raise UsageError.one(what, "give each job a name of its own", path=f"{path}.job.name")
-        for name in job.after:
-            if name not in self.waiting and name not in self.running and name not in self._gone:
-                remedy = suggestion(name, [*self.waiting, *self.running])
-                raise UsageError.one(f"there is no job {show(name)}", remedy, path=f"{path}.job.after")
-        if job.running is not None:
-            remedy = "leave the field out"
-            raise UsageError.one("a job that arrives cannot be running", remedy, path=f"{path}.job.running")
+        refuse_arriving(job, copies, (self.waiting, self.running, self._gone), path)
         try:
             alone = verified(self._cluster.frame(msgspec.structs.replace(job, after=())))
         except SnapshotError as error:
