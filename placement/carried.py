@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,12 +19,19 @@ from placement.snapshot import RunningTask
 from placement.state import State
 
 
-def carried(instance: Instance, tasks: Tasks) -> Assignment:
+def carried(instance: Instance, tasks: Tasks, deadline: float = math.inf) -> Assignment:
     """Return the tasks of an earlier plan of jobs that still wait and may be where they were.
 
     Jobs that are gone, or of which a place is gone or taken, are left out, whole; so is one after another that takes
     more than there is room for beside the first ones. NUMA zones and what lies together are not looked at: the places
     of a job were right together, but what else is in a zone may have changed, see `placement.check`.
+
+    Parameters
+    ----------
+    instance : Instance
+    tasks : Tasks
+    deadline : float
+        Moment of the monotonic clock after which no more jobs are looked at.
     """
     state = State(instance)
     nodes = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
@@ -30,6 +39,8 @@ def carried(instance: Instance, tasks: Tasks) -> Assignment:
     spots = Spots(instance, nodes)
     rows = []
     for name, places in places_of(tasks).items():
+        if time.monotonic() > deadline:
+            break
         if name in jobs:
             job = jobs[name]
             rows += [(job, leaf, index, node, cards) for leaf, index, (node, cards) in _held(state, spots, job, places)]

@@ -50,6 +50,8 @@ NEAR_NODE, NEAR_TASK, TIMED_TASK = 1e-5, 6e-5, 2e-5
 """The same besides: for each node that lists zones or paths, for each wanted task where there are such nodes, and for
 each where jobs say how long they run. Measured on 20,000 and 100,000 nodes of 1,000 kinds with 2 zones and 8 NICs and
 8,000 to 36,000 tasks, where all of it took 0.5 to 0.85 of what this makes."""
+CARRY_SHARE = 0.5
+"""Part of the time left within which it is looked at what of an earlier plan still holds."""
 AS_COMPILING, AS_COMPILING_INSTANCES = 2.0, 1.2
 """The same relative to compiling, at least; on a machine that is slow or busy, compiling has just shown by how much. It
 is the second where all that waits are MIG instances, which are soon checked and explained."""
@@ -200,7 +202,7 @@ def refuse_arguments(
 
 def _carry(run: Run, start: Tasks, snapshot: Snapshot, used: Snapshot) -> None:
     """Add what still holds of an earlier plan, and the same with what fits around it, to the candidates."""
-    kept = carried(run.instance, start)
+    kept = carried(run.instance, start, time.monotonic() + CARRY_SHARE * run.limits.left)
     found = Result(kept, Stop.COMPLETE)
     if run.instance.zoned and check(snapshot, _unchecked(run, found, snapshot, used)):
         return
@@ -280,6 +282,7 @@ def _best_greedy(snapshot: Snapshot, run: Run, plan: Plan) -> Baseline | None:
 def _overall_stop(run: Run) -> Stop:
     """Return why the search as a whole stopped: the last method's reason, or the clock where it cut anything short."""
     stops = [result.stop for _, _, result in run.candidates]
-    if len(stops) == 1 and stops[0] is Stop.COMPLETE and run.good_enough():
+    methods = sum(name != CARRIED for _, name, _ in run.candidates)
+    if methods <= 1 and stops[-1] is Stop.COMPLETE and run.good_enough():
         return Stop.GAP
     return Stop.TIME if run.cut or Stop.TIME in stops else stops[-1]
