@@ -89,6 +89,7 @@ LAYERS: dict[str, set[str]] = {
     "placement.naming": {"collector", "snapshot", "plan", "instance", "links", "numa", "run_time"},
     "placement.pending": {"snapshot", "collector", "plan", "instance", "naming", "empty", "entitlement", "shortage"},
     "placement.shortage": {"instance", "refusals", "state"},
+    "placement.places": {"plan", "snapshot"},
     "placement.phases": {"plan", "instance", "evaluate", "solver"},
     # one call: which method is run is the engine's affair
     "placement.run": {"instance", "evaluate", "phases", "solver"},
@@ -104,6 +105,7 @@ ABOVE = {
     "placement.planning": {"engine", "run", "exact", "models", "heuristics", "report", "commands", "cli", "formats"},
     "placement.arrivals": {"engine", "planning", "exact", "models", "heuristics", "report", "commands", "cli", "check"},
     "placement.generate": {"engine", "planning", "exact", "models", "heuristics", "report", "commands", "cli", "check"},
+    "placement.carried": {"engine", "planning", "exact", "models", "report", "commands", "cli", "formats", "check"},
     "placement.engine": {"models", "report", "commands", "cli", "formats"},
     "placement.report": {"models", "commands", "cli", "formats"},
     "placement.decisions": {"report", "commands", "cli", "formats"},
