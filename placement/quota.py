@@ -62,7 +62,8 @@ class Short:
     also: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        cards = "cards of all models" if self.model == ALL else f"cards of {self.model}"
+        noun = "card" if self.amount == 1 else "cards"
+        cards = f"{noun} of all models" if self.model == ALL else f"{noun} of {self.model}"
         limits = (f"the {kind} of queue {queue}" for kind, queue in ((self.kind, self.queue), *self.also))
         return f"{float(self.amount):.12g} {cards} too many for {' and '.join(limits)}"
 

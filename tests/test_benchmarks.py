@@ -1,4 +1,4 @@
-"""The benchmarks of scale, deadlines and repetition: each runs at its smallest size; nothing is said about seconds."""
+"""The benchmarks of scale, queues, deadlines and repetition at their smallest size; nothing is said about seconds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import deadlines
 import memory
 import mixed
+import queues
 import repeat
 import scale
 import table
+from load import load
 
 import placement as pl
 from placement.heuristics import HEURISTICS
@@ -61,6 +63,31 @@ def test_the_command_is_measured_from_file_to_plan(tmp_path: Path) -> None:
     before = path.stat().st_mtime_ns
     assert scale.made(tmp_path, 20, 0) == (path, about)
     assert path.stat().st_mtime_ns == before
+
+
+# --- queues ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", queues.CASES)
+def test_queues_have_quotas_that_come_to_no_more_than_all_cards_and_rules_are_beside(case: str) -> None:
+    drawn = load(12, 0).snapshot
+    snapshot = queues.with_queues(drawn, case, 0)
+    cards = sum(gpu.count for node in drawn.nodes for gpu in node.gpus)
+    quotas = sum(int(count) for queue in snapshot.queues for count in queue.quota.values())
+    assert 0.5 * cards < quotas <= cards
+    assert {job.queue for job in snapshot.jobs} <= {queue.name for queue in snapshot.queues[1:]}
+    row = queues.measure(snapshot, case, 3.0, ("first-fit",))
+    assert table.number(row, "bound") >= table.number(row, "value") > 0
+    assert row["best_greedy"] == "first-fit"
+    assert table.number(row, "behind_percent") >= 0
+    if case == "none":
+        assert row["by_quota"] == 0
+
+
+def test_cases_of_queues_are_known() -> None:
+    assert queues.parsed(["--cases", "lending"]).cases == ["lending"]
+    with pytest.raises(SystemExit):
+        queues.parsed(["--cases", "lent"])
 
 
 def test_targets_that_were_not_measured_are_neither_met_nor_missed() -> None:

@@ -83,7 +83,7 @@ def test_a_table(file: Path) -> None:
         "   big",
         "1  late: it would end after its deadline",
         "   late",
-        "1  quota: it asks for 1 cards of A too many for the quota of queue r",
+        "1  quota: it asks for 1 card of A too many for the quota of queue r",
         "   more",
         "",
         "Notes",

@@ -50,7 +50,7 @@ def test_a_queue_borrows_as_much_as_its_limit() -> None:
     plan = pl.solve(lending(9, 0))
     assert started(plan) == [5, 0]
     assert (plan.status, plan.phases[0].value, plan.phases[0].bound) == ("proven", 45, 45)
-    assert details(plan)["a-5"].endswith("it asks for 1 cards of A too many for the quota of queue a")
+    assert details(plan)["a-5"].endswith("it asks for 1 card of A too many for the quota of queue a")
 
 
 def test_a_queue_keeps_what_it_does_not_lend() -> None:
@@ -58,7 +58,7 @@ def test_a_queue_keeps_what_it_does_not_lend() -> None:
     queues = (LENDS[0], msgspec.structs.replace(LENDS[1], borrowing_limit={}), LENDS[2])
     plan = pl.solve(lending(9, 0, queues))
     assert started(plan) == [7, 0]
-    assert details(plan)["a-7"].endswith("it asks for 1 cards of A too many for the quota of queue top")
+    assert details(plan)["a-7"].endswith("it asks for 1 card of A too many for the quota of queue top")
     # with one task of b that uses what b keeps, a's usage is the same, and 8 of 8 are used
     plan = pl.solve(lending(9, 1, queues))
     assert started(plan) == [7, 1]
@@ -105,7 +105,7 @@ def test_quotas_of_all_models_hold_on_nodes_of_several() -> None:
     snapshot = Snapshot(nodes=(node,), jobs=jobs, queues=(Queue(name="a", quota={"*": 3}),))
     plan = pl.solve(snapshot)
     assert (plan.checked, sum(started(plan))) == (True, 3)
-    assert "1 cards of all models too many for the quota of queue a" in plan.pending[0].detail
+    assert "1 card of all models too many for the quota of queue a" in plan.pending[0].detail
 
 
 # --- the best of all, and bounds ---------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_a_job_that_runs_with_fewer_tasks_says_that_its_quota_is_why() -> None:
         5,
         "no_room",
         "runs with fewer tasks than it wants: beside the other work of this plan one more asks for "
-        "1 cards of A too many for the quota of queue a",
+        "1 card of A too many for the quota of queue a",
     )
 
 
@@ -184,7 +184,7 @@ def test_a_group_that_has_all_its_tasks_does_not_count_as_one_that_lacks_some() 
     snapshot = msgspec.structs.replace(lending(1, 0), jobs=(Job(name="j", queue="a", groups=groups),))
     (waits,) = pl.solve(snapshot).pending
     assert (waits.placed, waits.wanted) == (6, 7)
-    assert waits.detail.endswith("one more asks for 1 cards of A too many for the quota of queue a")
+    assert waits.detail.endswith("one more asks for 1 card of A too many for the quota of queue a")
 
 
 def test_limits_of_two_queues_on_two_models_are_both_named() -> None:
@@ -196,7 +196,7 @@ def test_limits_of_two_queues_on_two_models_are_both_named() -> None:
     nodes = (cards("x", "A", 4), cards("y", "B", 4))
     plan = pl.solve(Snapshot(nodes=nodes, jobs=(gang("j", "a", 3),), queues=queues))
     assert plan.pending[0].detail == (
-        "beside the other work of this plan it asks for 1 cards of A, B too many for "
+        "beside the other work of this plan it asks for 1 card of A, B too many for "
         "the quota of queue top and the quota of queue a"
     )
 

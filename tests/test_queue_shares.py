@@ -87,7 +87,7 @@ def test_the_example_of_dominant_resource_fairness() -> None:
     assert (plan.status, plan.phases[0].value, plan.phases[0].bound) == ("proven", 11, 11)
     assert pl.check(snapshot, plan) == []
     waits = details(plan)
-    assert waits["a-3"].endswith("it asks for 1 cards of C too many for the share of queue a")
+    assert waits["a-3"].endswith("it asks for 1 card of C too many for the share of queue a")
     assert waits["b-2"].endswith("it asks for 3 cards of C too many for the share of queue b")
     free = pl.solve(snapshot, without=("policy.shares", "schedule"))
     assert started(free) == ["b-0", "b-1", "b-2"]
@@ -126,7 +126,7 @@ def test_a_gang_that_does_not_fit_into_a_share_waits() -> None:
     snapshot = Snapshot(nodes=(cards("x", "A", 5),), jobs=jobs, queues=TWO, policy=Policy(shares="fair_share"))
     plan = pl.solve(snapshot)
     assert started(plan) == ["one-0", "one-1"]
-    assert details(plan)["gang"].endswith("it asks for 1 cards of A too many for the share of queue a")
+    assert details(plan)["gang"].endswith("it asks for 1 card of A too many for the share of queue a")
     # a share is no more than is asked for, and what nobody else asks for is left over to the others
     alone = msgspec.structs.replace(snapshot, jobs=jobs[:1])
     assert started(pl.solve(alone)) == ["gang"]
@@ -142,7 +142,7 @@ def test_what_runs_above_a_share_stays_and_nothing_is_added() -> None:
     assert "more" not in started(plan)
     assert len(plan.tasks) == 2
     assert plan.status == "proven"
-    assert "1 cards of A too many for the share of queue a" in details(plan)["more"]
+    assert "1 card of A too many for the share of queue a" in details(plan)["more"]
 
 
 def test_elastic_jobs_ask_for_all_they_want_and_grow_to_the_share() -> None:
@@ -299,7 +299,7 @@ def test_the_judge_holds_quotas_beside_shares() -> None:
     )
     plan = pl.solve(snapshot)
     assert len(plan.tasks) == 3
-    assert plan.pending[0].detail.endswith("it asks for 1 cards of A too many for the quota of queue top")
+    assert plan.pending[0].detail.endswith("it asks for 1 card of A too many for the quota of queue top")
     free = pl.solve(snapshot, without=("policy.shares", "schedule"))
     assert [one.rule for one in pl.check(snapshot, free, without=())] == ["queue_shares"]
     assert "at most 3 by its quota" in str(pl.check(snapshot, free, without=())[0])

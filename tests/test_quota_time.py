@@ -82,7 +82,7 @@ def test_a_job_above_what_its_queue_could_ever_get_is_left_out() -> None:
     snapshot = cluster(wide, job("next", "y", 1, 1, after=("wide",)), job("fine", "y", 4, 10, ("A",)), queues=queues)
     found = placement.schedule(snapshot, solver="fifo-list")
     assert [(out.job, out.reason) for out in found.left_out] == [("wide", "quota"), ("next", "never")]
-    assert found.left_out[0].detail == "it asks for 1 cards of A too many for the quota of queue x"
+    assert found.left_out[0].detail == "it asks for 1 card of A too many for the quota of queue x"
     assert starts(found) == {"fine": 0}
 
 
@@ -150,7 +150,7 @@ def test_running_work_over_its_quota_is_carried() -> None:
     for name in BASELINES.keys() - {"fifo", "gavel"}:
         found = placement.schedule(snapshot, solver=name)
         assert [(out.job, out.reason) for out in found.left_out] == [("more", "quota")]
-        assert found.left_out[0].detail == "it asks for 1 cards of A too many for the quota of queue q"
+        assert found.left_out[0].detail == "it asks for 1 card of A too many for the quota of queue q"
         assert starts(found)["later"] == 5
         assert list(judge(snapshot, found)) == []
 

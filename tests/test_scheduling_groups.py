@@ -72,7 +72,7 @@ def test_below_the_fewest_of_all_groups_the_quota_admits_nothing() -> None:
     queues = (Queue(name="q", quota={"*": 1}),)
     snapshot = Snapshot(nodes=(node("a", 8),), queues=queues, jobs=(gang("x", (1, 2), (1, 2), queue="q"),))
     (one,) = pl.schedule(snapshot).left_out
-    assert (one.reason, one.detail) == ("quota", "it asks for 1 cards of A too many for the quota of queue q")
+    assert (one.reason, one.detail) == ("quota", "it asks for 1 card of A too many for the quota of queue q")
 
 
 def ways(one: Job) -> list[tuple[int, ...]]:

@@ -54,7 +54,7 @@ def test_a_gang_that_would_exceed_its_quota_does_not_start_and_says_by_how_much(
     assert arrive(session, gang("large", "a", 8)) == "it asks for 3 cards of A too many for the quota of queue a"
     assert arrive(session, gang("four", "a", 4)) == ""
     reason = arrive(session, gang("two", "a", 2))
-    assert reason == "it asks for 1 cards of A too many for the quota of queue a"
+    assert reason == "it asks for 1 card of A too many for the quota of queue a"
     # the same words as in a plan of the moment
     assert details(session.solve())["two"].endswith(reason)
     assert list(session.running) == ["four"]
@@ -65,9 +65,9 @@ def test_what_is_borrowed_counts_above_until_it_is_given_back() -> None:
     session = ten()
     assert arrive(session, gang("a", "a", 5)) == ""
     # above, 5 and max(0, u - 1) of b are at most 7: u is 3
-    assert arrive(session, gang("b4", "b", 4)) == "it asks for 1 cards of A too many for the quota of queue top"
+    assert arrive(session, gang("b4", "b", 4)) == "it asks for 1 card of A too many for the quota of queue top"
     assert arrive(session, gang("b3", "b", 3)) == ""
-    assert arrive(session, gang("b1", "b", 1)) == "it asks for 1 cards of A too many for the quota of queue top"
+    assert arrive(session, gang("b1", "b", 1)) == "it asks for 1 card of A too many for the quota of queue top"
     session.apply(JobEnded(time=1.0, job="a"))
     assert [session.decide(name).starts for name in ("b4", "b1")] == [True, True]
 
@@ -77,13 +77,13 @@ def test_a_node_that_fails_gives_its_cards_back_to_the_quota_and_a_drained_one_d
     session = Session(Snapshot(nodes=nodes, jobs=(gang("first", "a", 5),), queues=LENDS))
     session.start(session.decide("first"))
     session.apply(NodeDrained(time=1.0, node="x"))
-    assert arrive(session, gang("next", "a", 1)).startswith("it asks for 1 cards of A too many")
+    assert arrive(session, gang("next", "a", 1)).startswith("it asks for 1 card of A too many")
     session.apply(NodeFailed(time=2.0, node="x"))
     assert session.decide("next").starts
     assert session.decide("first").starts
     session.start(session.decide("next"))
     # it was stopped and asks for 5 beside 1
-    assert session.decide("first").reason == "it asks for 1 cards of A too many for the quota of queue a"
+    assert session.decide("first").reason == "it asks for 1 card of A too many for the quota of queue a"
     session.stop("next")
     assert session.decide("first").starts
 
@@ -92,7 +92,7 @@ def test_what_ran_at_the_start_counts_and_stays_where_it_is_too_much() -> None:
     """The queue a runs 6 of the 5 it may use: nothing is added, and b has 2 of 8 and the one that it keeps."""
     places = tuple(RunningTask(group="g", index=i, node="x", gpus=(i,)) for i in range(6))
     session = ten(gang("run", "a", 6, running=Running(tasks=places)))
-    assert arrive(session, gang("a1", "a", 1)) == "it asks for 1 cards of A too many for the quota of queue a"
+    assert arrive(session, gang("a1", "a", 1)) == "it asks for 1 card of A too many for the quota of queue a"
     assert [arrive(session, gang(f"b{i}", "b", 1)) == "" for i in range(3)] == [True, True, False]
     assert "run" in session.running
 
@@ -135,10 +135,10 @@ def test_the_model_with_quota_left_is_taken_though_another_fits_better() -> None
     session.apply(JobArrived(time=0.0, job=gang("one", "q", 1)))
     assert session.decide("one").tasks.node == ["y"]
     # of both together 2 are left, of A alone none
-    assert arrive(session, gang("three", "q", 3)) == "it asks for 1 cards of A, B too many for the quota of queue q"
+    assert arrive(session, gang("three", "q", 3)) == "it asks for 1 card of A, B too many for the quota of queue q"
     assert (
         arrive(session, gang("on", "q", 1, models=("A",)))
-        == "it asks for 1 cards of A too many for the quota of queue q"
+        == "it asks for 1 card of A too many for the quota of queue q"
     )
 
 
@@ -159,7 +159,7 @@ def test_a_decision_of_an_earlier_state_that_exceeds_a_quota_now_is_refused() ->
     session.apply(NodeDrained(time=0.0, node="y"))
     session.start(session.decide("one"))
     session.apply(NodeRestored(time=0.0, node="y"))
-    with pytest.raises(pl.UsageError, match=r"it comes to 1 cards of A too many for the quota of queue a"):
+    with pytest.raises(pl.UsageError, match=r"it comes to 1 card of A too many for the quota of queue a"):
         session.start(on_y)
     assert (list(session.running), list(session.waiting)) == (["one"], ["two"])
 
@@ -185,7 +185,7 @@ def test_a_schedule_starts_now_what_the_quota_takes_and_counts_it() -> None:
     # 2 and 2 of 5
     assert (len(session.running), len(session.waiting)) == (2, 1)
     (name,) = session.waiting
-    assert session.decide(name).reason == "it asks for 1 cards of A too many for the quota of queue a"
+    assert session.decide(name).reason == "it asks for 1 card of A too many for the quota of queue a"
 
 
 # --- random events -----------------------------------------------------------------------------------------------

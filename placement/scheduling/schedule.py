@@ -7,11 +7,14 @@ import time
 from collections.abc import Sequence
 from importlib.metadata import version
 
+import numpy as np
+
 from placement import arguments
 from placement.check import running_notes
 from placement.check.schedules.judge import check_schedule
-from placement.errors import SolverError
+from placement.errors import SolverError, UsageError
 from placement.honoured import refuse_unhonoured_in_time
+from placement.naming import job_names
 from placement.plan import Provenance
 from placement.scheduling.answer import schedule_of
 from placement.scheduling.baselines import BASELINES, baseline
@@ -43,6 +46,7 @@ def schedule(
     seed: int = 0,
     without: Sequence[str] = (),
     objective: str | None = None,
+    start: Schedule | None = None,
     report: Report = silent,
 ) -> Schedule:
     """Return the best checked schedule for a snapshot, with a proven bound.
@@ -70,6 +74,9 @@ def schedule(
     objective : str, optional
         ``"completion_time"`` or ``"finish_time_fairness"``; by default the first of these that `Policy.objectives`
         names, and ``"completion_time"`` where it names none.
+    start : Schedule, optional
+        An earlier one, of jobs and nodes that may have changed since: the order in which jobs start in it is tried
+        first. It is for ``"auto"``.
     report : callable
         Told of progress: the value and the bound in seconds times weight, None where there is none, and the phase.
 
@@ -90,6 +97,8 @@ def schedule(
     began = time.monotonic()
     arguments.refuse_arguments(None, solver, time_limit, gap, seed, tuple(BASELINES))
     arguments.refuse_aim(objective)
+    if start is not None and solver != "auto":
+        raise UsageError.one(f"{solver} starts from nothing", "leave it out, or take auto", path="start")
     snapshot = verified(snapshot)
     aim = aim_of(snapshot.policy) if objective is None else objective
     honoured = refuse_unhonoured_in_time(snapshot, without)
@@ -97,7 +106,8 @@ def schedule(
     compiled = time.monotonic()
     deadline = math.inf if time_limit is None else began + time_limit - _afterwards(work, compiled - began)
     limits = Limits(deadline, float(gap))
-    found = search(work, limits, int(seed), report) if solver == "auto" else baseline(work, solver)
+    earlier = () if start is None else _order(work, start)
+    found = search(work, limits, int(seed), report, earlier) if solver == "auto" else baseline(work, solver)
     searched = time.monotonic()
     provenance = Provenance(
         version=VERSION,
@@ -121,6 +131,13 @@ def schedule(
     made.seconds = {"compile": compiled - began, "search": searched - compiled, "check": ended - searched}
     made.seconds = {**made.seconds, "total": ended - began}
     return made
+
+
+def _order(work: Work, earlier: Schedule) -> list[int]:
+    """Return the jobs that start in an earlier schedule and are still there, in the order in which they do."""
+    there = {name: job for job, name in enumerate(job_names(work.instance, np.arange(work.jobs)))}
+    starts = sorted(zip(earlier.jobs.start, map(there.get, earlier.jobs.job), strict=True), key=lambda one: one[0])
+    return [job for _, job in starts if job is not None]
 
 
 def _afterwards(work: Work, compiling: float) -> float:

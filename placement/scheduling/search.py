@@ -37,9 +37,9 @@ ALPHA_SHARE = 0.25
 """Part of the time left in which passes over its orders begin."""
 ROOT_SHARE = 0.3
 """Part of the time left that lifting the bound gets before branching."""
-BRANCHING, LEAST_BRANCHING, MOST_BRANCHING = 5.0, 0.1, 0.6
-"""Part of the time left then that branching gets, times the part by which that brought value and bound nearer; least
-part for which there is branching at all, and most."""
+BRANCHING, BRANCHING_COMING, LEAST_BRANCHING, MOST_BRANCHING = 5.0, 3.0, 0.1, 0.6
+"""Part of the time left then that branching gets, times the part by which that brought value and bound nearer, where
+all jobs are there from the start, and where they come; least part for which there is branching at all, and most."""
 MOST_BY_RULES, RULES_SHARE = 300, 0.1
 """Jobs up to which other rules are tried beside, and the part of the time that they get."""
 PASS_SHARE = 0.25
@@ -49,7 +49,7 @@ Make = Callable[[Counted, Sequence[int], Profile, float], Pass]
 """A kind of pass."""
 
 
-def search(work: Work, limits: Limits, seed: int, report: Report = silent) -> Found:
+def search(work: Work, limits: Limits, seed: int, report: Report = silent, earlier: Sequence[int] = ()) -> Found:
     """Return the best schedule found within the limits.
 
     Parameters
@@ -58,12 +58,14 @@ def search(work: Work, limits: Limits, seed: int, report: Report = silent) -> Fo
     limits : Limits
     seed : int
     report : callable
+    earlier : sequence of int, optional
+        Jobs in the order in which they start in an earlier schedule, which is what is tried first.
     """
     by_counts = counted(work) if _by_counts(work) else None
     if by_counts is None:
-        return search_devices(work, limits, seed, report)
+        return search_devices(work, limits, seed, report, earlier)
     rules = _by_rules(work, limits)
-    found = _Search(work, by_counts, limits, seed, report).run()
+    found = _Search(work, by_counts, limits, seed, report).run(earlier)
     best = min([found, *rules], key=lambda one: _rank(work, one.table))
     if best is not found:
         found = replace(found, method=best.method, table=best.table)
@@ -123,15 +125,21 @@ class _Search:
         known = Known(self._so_far, self._over, self._enough, partial(self._offer, "moves"))
         self._movers = Movers(by_counts, self._base, limits, seed, known)
 
-    def run(self) -> Found:
-        """Search."""
+    def run(self, earlier: Sequence[int]) -> Found:
+        """Search, from the order of an earlier schedule if there is one."""
         try:
-            return self._run()
+            return self._run(earlier)
         finally:
             self._movers.close()
 
-    def _run(self) -> Found:
+    def _run(self, earlier: Sequence[int]) -> Found:
         desk = Desk(self._work)
+        if earlier:
+            place = {job: number for number, job in enumerate(earlier)}
+            line = sorted(
+                self._jobs, key=lambda job: (place.get(job, len(place)), orders.by_weighted_area(desk, job), job)
+            )
+            self._try("earlier", self._ordered(line), (serial,))
         for key in FIRST:
             self._try(key.__name__.replace("_", "-"), self._ordered(ordered(self._jobs, key, desk)), (parallel,))
         if self._best is not None and any(end < NO_DEADLINE for end in self._counted.deadline):
@@ -242,7 +250,8 @@ class _Search:
                 self._by_alpha("branching", proof.grid)
                 self._arrange(few, proof)
         self._settle(few, started, True, proof if rooted else None)
-        share = min(MOST_BRANCHING, BRANCHING * (self._bound - before) / max(1, apart)) if proof.open else 0.0
+        branching = (BRANCHING_COMING if proof.coming else BRANCHING) if proof.open else 0.0
+        share = min(MOST_BRANCHING, branching * (self._bound - before) / max(1, apart))
         if share < LEAST_BRANCHING:
             self._movers.run(self._limits)
             return self._stop()

@@ -10,6 +10,7 @@ import msgspec
 
 from placement.scheduling.compile import expected
 from placement.snapshot import Job, Running
+from placement.snapshot.report import show
 
 
 def dated(job: Job, time: float) -> Job:
@@ -47,6 +48,16 @@ def until(job: Job, time: float, began: float) -> Job:
         every = _exact(job.checkpoint_interval)
         saved = float(_exact(saved) + (_exact(time) - _exact(saved)) // every * every)
     return msgspec.structs.replace(job, running=msgspec.structs.replace(running, work_done=done, last_checkpoint=saved))
+
+
+def held_up(job: Job, time: float, there: Collection[str]) -> str:
+    """Return why a job may not start yet whatever is free: what it comes after has not ended, or it is to come."""
+    for other in job.after:
+        if other in there:
+            return f"it comes after {other}, which has not ended"
+    if job.submit_time is not None and job.submit_time > time:
+        return f"it is submitted at {show(job.submit_time)}, and it is {show(time)}"
+    return ""
 
 
 def ended(job: Job, there: Collection[str]) -> Job:

@@ -21,7 +21,7 @@ from placement.session.cluster import Cluster, copies_of
 from placement.session.decision import Decision
 from placement.session.judged import alone, places_of, starting, touched, unnamed
 from placement.session.live import Live
-from placement.session.progress import dated, ended, stopped, until
+from placement.session.progress import dated, ended, held_up, stopped, until
 from placement.session.stopping import stopping
 from placement.snapshot import Job, Running, RunningTask, Snapshot
 from placement.snapshot.events import Event, EventLog, JobArrived, JobEnded, NodeDrained, NodeFailed
@@ -31,8 +31,7 @@ from placement.snapshot.report import show, suggestion
 from placement.timetable import Schedule
 
 REMEMBERED = 100_000
-"""Jobs that have ended of which the names are kept, the last ones: their names are not given again, and jobs that
-arrive may come after them."""
+"""Jobs that have ended of which the names are kept, the last ones: not given again, and others may come after."""
 
 
 class Session:
@@ -77,13 +76,12 @@ class Session:
         self._solved: tuple[int, str] = (-1, "")
         self._scheduled: tuple[int, str] = (-1, "")
         self._places: Tasks | None = None
-        """Of the last plan."""
-        for job in snapshot.jobs:
-            for one in copies_of(job):
-                if one.running is None:
-                    self.waiting[one.name] = one
-                else:
-                    self._cluster.start(dated(one, self.time))
+        self._planned: Schedule | None = None
+        for one in (one for job in snapshot.jobs for one in copies_of(job)):
+            if one.running is None:
+                self.waiting[one.name] = one
+            else:
+                self._cluster.start(dated(one, self.time))
         self._live = Live(self._cluster)
 
     @property
@@ -226,13 +224,8 @@ class Session:
         return self._cluster.queue_use.exceeded((job, places[job.name]) for job in jobs)
 
     def _held_up(self, job: Job) -> str:
-        """Return why a job may not start yet whatever is free: what it comes after has not ended, or it is to come."""
-        for other in job.after:
-            if other in self.waiting or other in self.running:
-                return f"it comes after {other}, which has not ended"
-        if job.submit_time is not None and job.submit_time > self.time:
-            return f"it is submitted at {show(job.submit_time)}, and it is {show(self.time)}"
-        return ""
+        """Return why a job may not start yet whatever is free."""
+        return held_up(job, self.time, {*self.waiting, *self.running} if job.after else ())
 
     def solve(self, *, time_limit: float | None = None, **options: Any) -> Plan:
         """Return a plan for all that waits and may start now; running work stays where it is.
@@ -255,15 +248,14 @@ class Session:
         present = timeless(self._present(may_start), self._queues)
         options.setdefault("start", self._places)
         plan = solve_snapshot(present, time_limit=time_limit, without=self._beyond, **options)
-        self._places = plan.tasks
-        self._solved = self._version, plan.snapshot
+        self._places, self._solved = plan.tasks, (self._version, plan.snapshot)
         return plan
 
     def schedule(self, *, time_limit: float | None = None, **options: Any) -> Schedule:
         """Return when each job that waits starts, with running work in its place until its estimate ends.
 
-        It is for the present state without the names of NICs that go with no one zone, see
-        `placement.session.judged.unnamed`; what it starts now is judged with them, see `start`.
+        The order of the last one is tried first. It is for the present state without the names of NICs that go with no
+        one zone, see `judged.unnamed`; what it starts now is judged with them, see `start`.
 
         Parameters
         ----------
@@ -277,8 +269,10 @@ class Session:
         SnapshotError, UsageError, SolverError
             As `placement.schedule`.
         """
+        if options.get("solver", "auto") == "auto":
+            options.setdefault("start", self._planned)
         found = schedule_snapshot(unnamed(self.snapshot()), time_limit=time_limit, without=self._beyond, **options)
-        self._scheduled = self._version, found.snapshot
+        self._planned, self._scheduled = found, (self._version, found.snapshot)
         return found
 
     def stop(self, name: str) -> None:
@@ -360,10 +354,8 @@ class Session:
         for name, tasks in starting(schedule, may_start, brief=True).items():
             beside = {**found, name: tasks}
             jobs = [self.waiting[one] for one in beside]
-            if (
-                self._over(jobs, beside) is None
-                and touched(self._cluster, [alone(job) for job in jobs], beside).checked
-            ):
+            within = self._over(jobs, beside) is None
+            if within and touched(self._cluster, [alone(job) for job in jobs], beside).checked:
                 found = beside
         return found
 
@@ -372,11 +364,9 @@ class Session:
 
         One in time is judged anew, for what it starts is to go beside what is on the nodes now.
         """
-        if isinstance(plan, Schedule):
-            return False
         if isinstance(plan, Decision):
             return plan.version == self._version
-        return plan.checked and self._solved == (self._version, plan.snapshot)
+        return isinstance(plan, Plan) and plan.checked and self._solved == (self._version, plan.snapshot)
 
     def _waits(self, name: str) -> Job:
         job = self.waiting.get(name)
@@ -395,8 +385,7 @@ class Session:
         Parameters
         ----------
         in_time : bool
-            Whether to state what counts in a schedule alone, such as since when jobs run. `placement.solve` takes a
-            snapshot without it, `placement.schedule` and `placement.simulate` one with it.
+            Whether to state what counts in a schedule alone, such as since when jobs run; not for `placement.solve`.
         """
         found = self._present(self.waiting.values())
         return found if in_time else timeless(found, self._queues)

@@ -35,8 +35,12 @@ ROOT_NEAR, NEAR = 2e-4, 1e-3
 """How near the value of the program is to come to the bound by further starts, as a part of it."""
 PRICED = 4
 """Rounds of further starts."""
-ROOT_MOST, MOST, JOBS_EACH = 80, 24, 2
-"""Inequalities that are added in a round: at first, and in each node, or one for so many jobs where that is more."""
+ROOT_MOST = 80
+"""Inequalities that are added in a round at first."""
+MOST, JOBS_EACH = 24, 2
+"""The same in each node, or one for so many jobs where that is more, where they are kept for its children alone."""
+MOST_KEPT, JOBS_KEPT = 8, 8
+"""The same where they are kept for all nodes."""
 LEAST_GAIN = 3e-4
 """By what part of it a round has to lift the value for another one."""
 LONG_EVERY = 4
@@ -71,6 +75,9 @@ class Tree:
     starts : Starts
     deadline : float
         On the clock of `time.monotonic`.
+    keep : bool
+        Whether inequalities of a node are kept for all others. Where jobs come one after the other those of a time
+        tell of few jobs, and are as good elsewhere; else they make each node slower than they are worth.
 
     Attributes
     ----------
@@ -80,8 +87,8 @@ class Tree:
         That were looked at.
     """
 
-    def __init__(self, starts: Starts, deadline: float = math.inf) -> None:
-        self._starts, self._deadline = starts, deadline
+    def __init__(self, starts: Starts, deadline: float = math.inf, keep: bool = False) -> None:
+        self._starts, self._deadline, self._keep = starts, deadline, keep
         self._open: list[_Node] = []
         self._stuck = UNKNOWN
         self.bound, self.nodes = 0, 0
@@ -175,7 +182,7 @@ class Tree:
             else:
                 last[kind] = until
             starts.windows = Windows(first, last)
-            starts.restart(parent.spot, beside=side > 0)
+            starts.restart(parent.spot, beside=self._keep or side > 0)
             self.nodes += 1
             bound = self._lifted(parent.bound, value)
             if bound is None:
@@ -202,7 +209,8 @@ class Tree:
     def _lift(self, root: bool, lengths: tuple[int, ...], value: int = UNKNOWN) -> bool:
         """Lift the bound by inequalities, while it is below a value; return whether that came to an end."""
         starts = self._starts
-        few = max(MOST, len(starts.relaxed.kinds) // JOBS_EACH)
+        most, each = (MOST_KEPT, JOBS_KEPT) if self._keep else (MOST, JOBS_EACH)
+        few = max(most, len(starts.relaxed.kinds) // each)
         rounds, near, most = (ROOT_ROUNDS, ROOT_NEAR, ROOT_MOST) if root else (ROUNDS, NEAR, few)
         if not self._priced(near, value):
             return False

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from placement.instance import Ints
 from placement.scheduling.bounds.grid import GRIDS, GridBound, bound_of, grid
-from placement.scheduling.bounds.modes import in_windows, relaxation
+from placement.scheduling.bounds.modes import Relaxation, in_windows, relaxation
 from placement.scheduling.bounds.prices import losses
 from placement.scheduling.work import Work
 
@@ -22,10 +23,12 @@ MOST_MIXED = 80
 """The same where all jobs have several modes: no inequality tells of them, and the bound's grids are finer."""
 GRIDS_BEFORE = 4
 """Grids of the first bound where branching follows, which has columns between their moments."""
-RATIO = 1.04
-"""How many times as long each moment of the tree's grid is as the last."""
-LEAST_SLOT, MOST_SLOT = 25, 8
-"""Parts of the mean completion time that a slot of it is, at least and at most."""
+RATIO, LEAST_SLOT, MOST_SLOT = 1.04, 25, 8
+"""Where all jobs are there from the start: how many times as long each moment of the tree's grid is as the last; parts
+of the mean completion time that a slot of it is, at least and at most."""
+RATIO_COMING, SLOTS_COMING = 1.02, 500
+"""Where jobs come one after the other, the ratio, and the least part of the time in which all is done, up to the next
+power of two, that a slot is."""
 NODES = 600
 """Nodes times jobs where there is no clock."""
 
@@ -70,6 +73,17 @@ class Proof:
         return 1 < self._jobs <= most and len(counted) > 0
 
     @property
+    def coming(self) -> bool:
+        """Whether jobs come one after the other."""
+        return any(kind.start for kind in self._relaxed.kinds)
+
+    def _grid(self, single: Relaxation) -> Ints:
+        if self.coming:
+            return grid(single, RATIO_COMING, max(1, int(grid(single, 2.0, 1)[-1]) // SLOTS_COMING))
+        mean = self.bound // max(1, sum(kind.weight for kind in single.kinds))
+        return grid(single, RATIO, mean // LEAST_SLOT, max(1, mean // MOST_SLOT))
+
+    @property
     def _jobs(self) -> int:
         return sum(kind.count for kind in self._relaxed.kinds)
 
@@ -87,9 +101,8 @@ class Proof:
 
         kinds = tuple(replace(kind, jobs=(job,)) for kind in self._relaxed.kinds for job in kind.jobs)
         single = replace(self._relaxed, kinds=kinds)
-        mean = self.bound // max(1, sum(kind.weight for kind in kinds))
-        starts = Starts(single, grid(single, RATIO, mean // LEAST_SLOT, max(1, mean // MOST_SLOT)), self._seed)
-        tree = Tree(starts, deadline)
+        starts = Starts(single, self._grid(single), self._seed)
+        tree = Tree(starts, deadline, keep=self.coming)
         done = tree.root()
         self.bound = max(self.bound, tree.bound)
         if done:

@@ -57,7 +57,7 @@ MOST_HOSTS = 4
 """Nodes up to which jobs may be kept to any of them."""
 
 
-def search_devices(work: Work, limits: Limits, seed: int, report: Report) -> Found:
+def search_devices(work: Work, limits: Limits, seed: int, report: Report, earlier: Sequence[int] = ()) -> Found:
     """Return the best schedule that is found within the limits, no worse than any policy that was run.
 
     Parameters
@@ -67,13 +67,15 @@ def search_devices(work: Work, limits: Limits, seed: int, report: Report) -> Fou
         Without a deadline the number of passes is limited, and the same call gives the same schedule.
     seed : int
     report : callable
+    earlier : sequence of int, optional
+        Jobs in the order in which they start in an earlier schedule, which is what is tried first.
 
     Returns
     -------
     Found
         With a bound, see `placement.scheduling.bounds.grid`.
     """
-    return _Search(work, limits, seed, report).run()
+    return _Search(work, limits, seed, report).run(earlier)
 
 
 class _Search:
@@ -86,9 +88,13 @@ class _Search:
         most = work.instance.snapshot.policy.max_preemptions
         self._most_stopped = work.jobs if most is None else most
 
-    def run(self) -> Found:
-        """Search."""
+    def run(self, earlier: Sequence[int]) -> Found:
+        """Search, from the order of an earlier schedule if there is one."""
         self._tell("policies")
+        if earlier:
+            place = {job: number for number, job in enumerate(earlier)}
+            line = sorted(range(self._work.jobs), key=lambda job: (place.get(job, len(place)), job))
+            self._in_line("earlier", tuple(line), math.inf)
         self._policies()
         self._tell("bound")
         orders = self._lists(self._bounded())
@@ -163,12 +169,18 @@ class _Search:
                 break
             order = sorted(range(self._work.jobs), key=lambda job: (at.get(job, float(self._work.release[job])), job))
             orders.append(tuple(order))
-            desk = Desk(self._work, deadline=self._limits.deadline)
-            try:
-                self._take("search", told_apart(self._work, Loop(desk, ListPolicy("", in_order(order))).run()))
-            except OutOfTimeError:
+            if not self._in_line("search", tuple(order), self._limits.deadline):
                 break
         return [self._by_start(self._table), *orders]
+
+    def _in_line(self, method: str, order: tuple[int, ...], deadline: float) -> bool:
+        """Start jobs in an order, and keep what comes of it if it is the best; return whether there was time for it."""
+        desk = Desk(self._work, deadline=deadline)
+        try:
+            self._take(method, told_apart(self._work, Loop(desk, ListPolicy("", in_order(order))).run()))
+        except OutOfTimeError:
+            return False
+        return True
 
     def _by_start(self, table: Timetable) -> tuple[int, ...]:
         """Return all jobs in the order in which they start, the last time; those that do not at the end."""
