@@ -83,7 +83,7 @@ def test_rules_start_from_nothing() -> None:
 def test_a_session_starts_from_its_last_schedule() -> None:
     for seed in range(4):
         session = Session(some(seed))
-        first = session.schedule()
+        session.schedule()
         alone = pl.schedule(session.snapshot(), gap=FAST)
         assert session.schedule(gap=FAST).value <= alone.value
         # a rule may be asked for in between
