@@ -155,6 +155,26 @@ def test_bound_work_is_in_the_zone_that_it_states_where_it_has_no_cards() -> Non
     assert starts(zoned(replace(BOUND, cpu=1), BOUND, zone=1)) == {"runs": 0.0, "y": 0.0, "z": 10.0}
 
 
+@pytest.mark.parametrize("solver", ["fifo-list", "easy-backfill", "auto"])
+def test_bound_work_across_zones_where_nothing_else_is_takes_of_them_together(solver: str) -> None:
+    # It has both cards, of zones 0 and 1, and so two of their NICs, until 60. Who waits asks for two of one zone, and for
+    # more CPU than zone 2 has. Zone 1 alone has NICs, two: these are taken. Zone 0 has two too: two are left for one who
+    # waits, and for the other when that has ended.
+    wants = Task(cpu="1500m", nics=2, numa="single-numa-node")
+    for first, started in (((), [60.0, 70.0]), (("n00", "n01"), [0.0, 10.0])):
+        given = zoned(Task(gpus=2, nics=2, numa="single-numa-node"), wants, gpus=(0, 1))
+        zones = (
+            replace(given.nodes[0].zones[0], nics=tuple(Nic(name=name) for name in first)),
+            given.nodes[0].zones[1],
+            NumaZone(id=2, cpu=1, nics=(Nic(name="n20"), Nic(name="n21"))),
+        )
+        node = replace(given.nodes[0], cpu=5, zones=zones)
+        schedule = pl.schedule(replace(given, nodes=(node,)), solver=solver)
+        assert schedule.checked
+        found = dict(zip(schedule.jobs.job, schedule.jobs.start, strict=True))
+        assert sorted((found["y"], found["z"])) == started
+
+
 def test_nics_by_name_are_in_the_zone_of_all_else_or_refused() -> None:
     wants = Task(nics=2, numa="single-numa-node")
     # one NIC of zone 1 is taken, two are left in zone 0

@@ -37,7 +37,9 @@ MANY = 2**20
 """How many times a job may run for which an instance is made that holds one of each kind."""
 
 
-def compile(snapshot: Snapshot, many: int = 1) -> Instance:  # noqa: A001 - the word of the field; imported as compile_snapshot
+def compile(  # noqa: A001 - the word of the field; imported as compile_snapshot
+    snapshot: Snapshot, many: int = 1, across: bool = False
+) -> Instance:
     """Return the instance of a valid snapshot whose every field is honoured.
 
     Parameters
@@ -46,12 +48,15 @@ def compile(snapshot: Snapshot, many: int = 1) -> Instance:  # noqa: A001 - the 
         Already validated; see `placement.snapshot.read.verified` and `placement.honoured.refuse_unhonoured`.
     many : int
         What stands for "no limit" holds all jobs so many times, or as often as 64 bits allow.
+    across : bool
+        Whether work that is not in the snapshot may come to lie in several NUMA zones where no task that waits does,
+        so that all sets of zones count (`Instance.zone_sets`).
     """
     with collector_paused():
-        return _compile(snapshot, many)
+        return _compile(snapshot, many, across)
 
 
-def _compile(snapshot: Snapshot, many: int) -> Instance:
+def _compile(snapshot: Snapshot, many: int, across: bool) -> Instance:
     work = Work(snapshot.jobs)
     kinds = NodeKinds(snapshot.nodes)
     pending = np.array([i for i, job in enumerate(snapshot.jobs) if job.running is None], dtype=np.int64)
@@ -103,7 +108,7 @@ def _compile(snapshot: Snapshot, many: int) -> Instance:
     )
     admits_card = shapes.admitted_by_cards(cards.keys)
     needed = zones_needed(kinds.nodes, cards, shapes, admits_card, list(scale.resources))
-    with_zones = zoned(snapshot, work, kinds.nodes, needed, left, used.nodes, scale, total)
+    with_zones = zoned(snapshot, work, kinds.nodes, needed, left, used.nodes, scale, total, across)
     widest = int(cards.counts.max(initial=0))
     apart = None
     if any(shape.tenant >= 0 for shape in shapes.shapes):

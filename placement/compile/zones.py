@@ -148,6 +148,7 @@ def zoned(
     used: Ints,
     scale: Scale,
     total: dict[str, int],
+    across: bool = False,
 ) -> Zoned:
     """Return what is free with the zones of nodes on which some pending task is bound.
 
@@ -165,6 +166,8 @@ def zoned(
     scale : Scale
     total : dict of str to int
         What stands for "no limit" of each resource.
+    across : bool
+        See `placement.compile.compile`.
     """
     # nodes that hold as much are told apart where some task is bound on them in another way
     alike = numbered(zip(free.alike.tolist(), _columns(needed)[free.kind].tolist(), strict=True))[0]
@@ -184,7 +187,7 @@ def zoned(
                 nodes[kind].zones, kinds[kind], work.tasks[task], work.amounts[task].demand, place, resources
             )
     widest = max(len(nodes[kind].zones) for kind in which)
-    several = (needed > 1).any() or any(bits & (bits - 1) for loads in taken.values() for bits, _, _ in loads)
+    several = across or (needed > 1).any() or any(bits & (bits - 1) for loads in taken.values() for bits, _, _ in loads)
     singles = [1 << zone for zone in range(widest)]
     sets = tuple(range(1, (1 << widest) - 1) if several else singles)
     rows = _Rows(free, kinds, sets, scale, total)

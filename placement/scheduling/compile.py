@@ -57,6 +57,9 @@ def compile_work(snapshot: Snapshot) -> Work:
     submit = _ints([moment(job.submit_time, 0) if job.running is None else 0 for job in jobs])
     node_of = {name: node for node, name in enumerate(node_names(instance, np.arange(instance.hosts)))}
     spots = Spots(instance, node_of)
+    if _across(snapshot, instance, number, spots):
+        instance = compile_snapshot(empty, across=True)
+        spots = Spots(instance, node_of)
     _refuse_zones(snapshot, instance, node_of, number, spots)
     return Work(
         instance=instance,
@@ -109,6 +112,14 @@ def _refuse_endless(instance: Instance) -> None:
             problems.append(Problem(f"jobs[{entry}].duration", what, "correct the numbers"))
     if problems:
         raise SnapshotError(problems)
+
+
+def _across(snapshot: Snapshot, instance: Instance, number: Mapping[str, int], spots: Spots) -> bool:
+    """Return whether a running task is known to lie in several zones, and no set of several is counted."""
+    if not instance.zone_sets or any(bits & (bits - 1) for bits in instance.zone_sets):
+        return False
+    running = ((job, task) for job in snapshot.jobs if job.running is not None for task in job.running.tasks)
+    return any(len(spots.zones(number[job.name], task)) > 1 for job, task in running)
 
 
 def _refuse_zones(
