@@ -157,9 +157,9 @@ def test_bound_work_is_in_the_zone_that_it_states_where_it_has_no_cards() -> Non
 
 @pytest.mark.parametrize("solver", ["fifo-list", "easy-backfill", "auto"])
 def test_bound_work_across_zones_where_nothing_else_is_takes_of_them_together(solver: str) -> None:
-    # It has both cards, of zones 0 and 1, and so two of their NICs, until 60. Who waits asks for two of one zone, and for
-    # more CPU than zone 2 has. Zone 1 alone has NICs, two: these are taken. Zone 0 has two too: two are left for one who
-    # waits, and for the other when that has ended.
+    # It has both cards, of zones 0 and 1, and so two of their NICs, until 60. Who waits asks for two of one zone, and
+    # for more CPU than zone 2 has. Zone 1 alone has NICs, two: these are taken. With two in zone 0 as well two are left
+    # for one who waits, and for the other when that has ended.
     wants = Task(cpu="1500m", nics=2, numa="single-numa-node")
     for first, started in (((), [60.0, 70.0]), (("n00", "n01"), [0.0, 10.0])):
         given = zoned(Task(gpus=2, nics=2, numa="single-numa-node"), wants, gpus=(0, 1))

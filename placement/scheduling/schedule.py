@@ -134,10 +134,10 @@ def schedule(
 
 
 def _order(work: Work, earlier: Schedule) -> list[int]:
-    """Return the jobs that start in an earlier schedule and are still there, in the order in which they do."""
-    there = {name: job for job, name in enumerate(job_names(work.instance, np.arange(work.jobs)))}
-    starts = sorted(zip(earlier.jobs.start, map(there.get, earlier.jobs.job), strict=True), key=lambda one: one[0])
-    return [job for _, job in starts if job is not None]
+    """Return all jobs in the order in which they start in an earlier schedule, and those that do not after them."""
+    start = dict(zip(earlier.jobs.job, earlier.jobs.start, strict=True))
+    names = job_names(work.instance, np.arange(work.jobs))
+    return sorted(range(work.jobs), key=lambda job: start.get(names[job], math.inf))
 
 
 def _afterwards(work: Work, compiling: float) -> float:

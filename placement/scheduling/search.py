@@ -59,7 +59,7 @@ def search(work: Work, limits: Limits, seed: int, report: Report = silent, earli
     seed : int
     report : callable
     earlier : sequence of int, optional
-        Jobs in the order in which they start in an earlier schedule, which is what is tried first.
+        All jobs in the order in which they start in an earlier schedule, which is what is tried first.
     """
     by_counts = counted(work) if _by_counts(work) else None
     if by_counts is None:
@@ -135,11 +135,8 @@ class _Search:
     def _run(self, earlier: Sequence[int]) -> Found:
         desk = Desk(self._work)
         if earlier:
-            place = {job: number for number, job in enumerate(earlier)}
-            line = sorted(
-                self._jobs, key=lambda job: (place.get(job, len(place)), orders.by_weighted_area(desk, job), job)
-            )
-            self._try("earlier", self._ordered(line), (serial,))
+            waiting = set(self._jobs)
+            self._try("earlier", self._ordered([job for job in earlier if job in waiting]), (serial,))
         for key in FIRST:
             self._try(key.__name__.replace("_", "-"), self._ordered(ordered(self._jobs, key, desk)), (parallel,))
         if self._best is not None and any(end < NO_DEADLINE for end in self._counted.deadline):

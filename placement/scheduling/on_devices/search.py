@@ -68,7 +68,7 @@ def search_devices(work: Work, limits: Limits, seed: int, report: Report, earlie
     seed : int
     report : callable
     earlier : sequence of int, optional
-        Jobs in the order in which they start in an earlier schedule, which is what is tried first.
+        All jobs in the order in which they start in an earlier schedule, which is what is tried first.
 
     Returns
     -------
@@ -92,9 +92,7 @@ class _Search:
         """Search, from the order of an earlier schedule if there is one."""
         self._tell("policies")
         if earlier:
-            place = {job: number for number, job in enumerate(earlier)}
-            line = sorted(range(self._work.jobs), key=lambda job: (place.get(job, len(place)), job))
-            self._in_line("earlier", tuple(line), math.inf)
+            self._in_line("earlier", tuple(earlier), math.inf)
         self._policies()
         self._tell("bound")
         orders = self._lists(self._bounded())
